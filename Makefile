@@ -1,0 +1,23 @@
+# The root only loops over the folders; what a verb does stands in each folder's own Makefile.
+FOLDERS := spec keyservice java python c conformance-tests examples
+LOOPED := setup fmt lint bench clean
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test $(LOOPED)
+
+help: ## Show the verbs
+	@echo "make demo    the main job: encrypt in Java, decrypt in Java and Python, look at the broker's disk"
+	@echo "make test    all tests of all languages; ends with the line 'N passed, N failed'"
+	@echo "make setup   install what the folders need (apt packages only if missing)"
+	@echo "make fmt     format all code;  make lint  check it, warnings are errors"
+	@echo "make bench   all benchmarks;   make clean remove what was built"
+	@echo "Each verb also works in one folder: make -C java test"
+
+demo: ## The main job, end to end
+	@$(MAKE) --no-print-directory -C examples demo
+
+test: ## All tests of all languages; a failing folder does not hide the next one
+	@python3 .ci/test_all.py $(FOLDERS)
+
+$(LOOPED):
+	@set -e; for folder in $(FOLDERS); do echo "== $$folder: $@"; $(MAKE) --no-print-directory -C $$folder $@; done
