@@ -1,0 +1,1 @@
+"""The demo: the main job of Cipherlane, told as a story."""

@@ -1,0 +1,58 @@
+"""What an operator does in the demo: rotate a key, read the audit log, look at stored records without keys."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import confluent_kafka
+from cipherlane import envelope
+
+TIMEOUT_SECONDS = 30
+
+
+def rotate(service: dict[str, Any], scope: str) -> str:
+    """Make a new data key for a scope (spec/key-service.md); return its key id."""
+    files = service["principals"]["operator"]
+    context = ssl.create_default_context(cafile=service["ca"])
+    context.load_cert_chain(files["certificate"], files["key"])
+    url = urlsplit(service["url"])
+    connection = http.client.HTTPSConnection(url.hostname or "", url.port, context=context, timeout=TIMEOUT_SECONDS)
+    try:
+        connection.request("POST", f"/v1/scopes/{scope}/rotate", "{}", {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        answer = json.load(response)
+    finally:
+        connection.close()
+    if response.status != 200:
+        raise RuntimeError(f"rotation was refused: {answer}")
+    return str(answer["kid"])
+
+
+def last_refusal(audit: Path) -> str:
+    """The last line of the audit log that records a refusal."""
+    refusals = [line for line in audit.read_text().splitlines() if "not-authorized" in line]
+    return refusals[-1] if refusals else "(no refusal on record)"
+
+
+def key_id(value: bytes) -> str:
+    """The key id of an envelope, as the SDK's own parser reads it."""
+    return envelope.parse(value).kid.hex()
+
+
+def stored_values(bootstrap: str, topic: str, count: int) -> list[bytes]:
+    """Read values with a plain consumer, as they are stored; give up when nothing comes for 30 s."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "without-keys", "auto.offset.reset": "earliest"}
+    consumer = confluent_kafka.Consumer(settings)
+    values: list[bytes] = []
+    try:
+        consumer.subscribe([topic])
+        while len(values) < count and (messages := consumer.consume(1000, TIMEOUT_SECONDS)):
+            values.extend(bytes(message.value()) for message in messages if message.error() is None)
+    finally:
+        consumer.close()
+    return values
