@@ -1,0 +1,82 @@
+// The real key service as a child process, in its laptop mode.
+package dev.cipherlane.benchmarks;
+
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+
+/** Started with a policy that encrypts every topic of the benchmark. Not thread-safe. */
+final class KeyServiceProcess implements AutoCloseable {
+  private static final String BINARY_PROPERTY = "cipherlane.keyservice.binary";
+  private static final String POLICY =
+      """
+      version: 1
+      lease: {expires_in: 1h}
+      topics:
+        - topics: ["bench-*"]
+          mode: encrypt
+      grants:
+        - principals: ["spiffe://dev.cipherlane/producer"]
+          actions: [encrypt]
+          topics: ["bench-*"]
+      """;
+
+  private final Process process;
+  private final JsonObject ready;
+
+  private KeyServiceProcess(Process process, JsonObject ready) {
+    this.process = process;
+    this.ready = ready;
+  }
+
+  static KeyServiceProcess start(Path folder) throws IOException {
+    Path policy = Files.writeString(folder.resolve("policy.yaml"), POLICY);
+    Process process =
+        new ProcessBuilder(
+                System.getProperty(BINARY_PROPERTY),
+                "dev",
+                "--dir",
+                folder.resolve("keyservice").toString(),
+                "--policy",
+                policy.toString(),
+                "--json",
+                "--until-stdin-closes")
+            .redirectError(folder.resolve("keyservice.log").toFile())
+            .start();
+    var output =
+        new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
+    String line = output.readLine();
+    if (line == null) {
+      throw new IOException(
+          "the key service did not start: " + Files.readString(folder.resolve("keyservice.log")));
+    }
+    return new KeyServiceProcess(process, JsonParser.parseString(line).getAsJsonObject());
+  }
+
+  /** The settings of the producer. */
+  Map<String, String> settings() {
+    JsonObject producer = ready.getAsJsonObject("principals").getAsJsonObject("producer");
+    return Map.of(
+        "cipherlane.keyservice.urls", ready.get("url").getAsString(),
+        "cipherlane.keyservice.tls.ca", ready.get("ca").getAsString(),
+        "cipherlane.keyservice.tls.certificate", producer.get("certificate").getAsString(),
+        "cipherlane.keyservice.tls.key", producer.get("key").getAsString());
+  }
+
+  @Override
+  public void close() throws IOException {
+    try {
+      process.getOutputStream().close();
+      process.waitFor();
+    } catch (InterruptedException e) {
+      process.destroyForcibly();
+      Thread.currentThread().interrupt();
+    }
+  }
+}

@@ -1,0 +1,73 @@
+// The producers' properties and payload files, in the benchmark's temporary folder.
+package dev.cipherlane.benchmarks;
+
+import dev.cipherlane.testing.BrokerProcess;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.Map;
+import java.util.Random;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/** Files that the benchmark makes and removes. */
+final class Settings {
+  private static final int FIRST_LETTER = 'a';
+  private static final int LETTERS = 26;
+  private static final long SEED = 20_261_121;
+
+  private Settings() {}
+
+  static Path plaintext(Path folder, BrokerProcess broker) throws IOException {
+    return write(folder.resolve("plaintext.properties"), common(broker));
+  }
+
+  static Path encrypted(Path folder, BrokerProcess broker, KeyServiceProcess keyService)
+      throws IOException {
+    Map<String, String> settings = common(broker);
+    settings.put("interceptor.classes", "dev.cipherlane.kafka.EncryptingProducerInterceptor");
+    settings.putAll(keyService.settings());
+    return write(folder.resolve("encrypted.properties"), settings);
+  }
+
+  private static Map<String, String> common(BrokerProcess broker) {
+    return new TreeMap<>(Map.of("bootstrap.servers", broker.bootstrap(), "acks", "1"));
+  }
+
+  private static Path write(Path file, Map<String, String> settings) throws IOException {
+    return Files.write(
+        file, settings.entrySet().stream().map(e -> e.getKey() + "=" + e.getValue()).toList());
+  }
+
+  /** A file of lines of random letters, each of {@code size} bytes. */
+  static Path payload(Path folder, int size, int lines) throws IOException {
+    var random = new Random(SEED);
+    return Files.write(
+        folder.resolve("payload-" + size),
+        IntStream.range(0, lines).mapToObj(i -> line(random, size)).collect(Collectors.toList()));
+  }
+
+  private static String line(Random random, int size) {
+    return random
+        .ints(size, FIRST_LETTER, FIRST_LETTER + LETTERS)
+        .collect(StringBuilder::new, StringBuilder::appendCodePoint, StringBuilder::append)
+        .toString();
+  }
+
+  static void delete(Path folder) throws IOException {
+    try (var paths = Files.walk(folder)) {
+      paths.sorted(Comparator.reverseOrder()).forEach(Settings::deleteOne);
+    }
+  }
+
+  private static void deleteOne(Path path) {
+    try {
+      Files.delete(path);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+}

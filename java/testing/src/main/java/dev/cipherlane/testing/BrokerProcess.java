@@ -1,0 +1,230 @@
+package dev.cipherlane.testing;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.stream.Stream;
+
+/**
+ * A real Kafka broker as a child process, for tests: {@code try (var broker =
+ * BrokerProcess.start()) { ... }}.
+ *
+ * <p>It runs the jar of the module {@code broker}, found through the system property {@value
+ * #JAR_PROPERTY}, in a Java virtual machine of its own, so that no class of the server reaches the
+ * class path of the test. The child ends when this process does, however that comes about.
+ *
+ * <p>Thread-safe.
+ */
+public final class BrokerProcess implements AutoCloseable {
+  /** System property with the path of the broker's jar; the parent POM sets it for every test. */
+  public static final String JAR_PROPERTY = "cipherlane.broker.jar";
+
+  private static final int START_SECONDS = 60;
+  private static final int STOP_SECONDS = 30;
+  private static final List<String> JVM_FLAGS =
+      List.of("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1");
+
+  private final Process process;
+  private final Path stderr;
+  private final ReadyLine ready;
+
+  private BrokerProcess(Process process, Path stderr, ReadyLine ready) {
+    this.process = process;
+    this.stderr = stderr;
+    this.ready = ready;
+  }
+
+  /**
+   * Starts a broker with flags that suit tests: a small heap, and a quick start rather than speed.
+   *
+   * @param options of the broker, for example {@code "--topics", "orders:3"}; its {@code --help}
+   *     lists them
+   * @return the broker, which answers clients
+   * @throws IllegalStateException if the jar has not been built
+   * @throws IOException if it does not start within 60 seconds; the message has its standard error
+   */
+  public static BrokerProcess start(String... options) throws IOException {
+    return start(JVM_FLAGS, List.of(options));
+  }
+
+  /**
+   * Starts a broker with the flags given for its Java virtual machine.
+   *
+   * @param jvmFlags for example {@code -Xmx1g}
+   * @param options of the broker, for example {@code "--topics", "orders:3"}; its {@code --help}
+   *     lists them
+   * @return the broker, which answers clients
+   * @throws IllegalStateException if the jar has not been built
+   * @throws IOException if it does not start within 60 seconds; the message has its standard error
+   */
+  public static BrokerProcess start(List<String> jvmFlags, List<String> options)
+      throws IOException {
+    List<String> command = command(jvmFlags, options);
+    Path stderr = Files.createTempFile("cipherlane-broker-", ".stderr");
+    Process process = new ProcessBuilder(command).redirectError(stderr.toFile()).start();
+    try {
+      return new BrokerProcess(process, stderr, ReadyLine.parse(firstLine(process)));
+    } catch (IOException e) {
+      stop(process);
+      String message =
+          "the broker did not start: " + e.getMessage() + "\n" + Files.readString(stderr);
+      Files.delete(stderr);
+      throw new IOException(message, e);
+    }
+  }
+
+  private static List<String> command(List<String> jvmFlags, List<String> options) {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(jvmFlags);
+    command.addAll(List.of("-jar", jar().toString(), "--until-stdin-closes"));
+    command.addAll(options);
+    return command;
+  }
+
+  private static Path jar() {
+    String jar = System.getProperty(JAR_PROPERTY);
+    if (jar == null) {
+      throw new IllegalStateException(
+          "the system property "
+              + JAR_PROPERTY
+              + " must name the broker's jar; `make -C java broker` builds it");
+    }
+    if (!Files.isRegularFile(Path.of(jar))) {
+      throw new IllegalStateException("there is no " + jar + "; `make -C java broker` builds it");
+    }
+    return Path.of(jar);
+  }
+
+  private static String firstLine(Process process) throws IOException {
+    CompletableFuture<String> line = CompletableFuture.supplyAsync(() -> readLine(process));
+    try {
+      return line.orTimeout(START_SECONDS, TimeUnit.SECONDS).join();
+    } catch (CompletionException e) {
+      if (e.getCause() instanceof TimeoutException) {
+        throw new IOException("no answer within " + START_SECONDS + " s", e);
+      }
+      throw new IOException(e.getCause().getMessage(), e);
+    }
+  }
+
+  private static String readLine(Process process) {
+    try {
+      String line = process.inputReader(StandardCharsets.US_ASCII).readLine();
+      if (line == null) {
+        throw new IOException("it ended with exit code " + process.waitFor());
+      }
+      return line;
+    } catch (IOException e) {
+      throw new UncheckedIOException(e.getMessage(), e);
+    } catch (InterruptedException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /**
+   * Tells where clients connect.
+   *
+   * @return the value for {@code bootstrap.servers}
+   */
+  public String bootstrap() {
+    return ready.bootstrap();
+  }
+
+  /**
+   * Tells the broker's process id.
+   *
+   * @return the id, as the operating system knows it
+   */
+  public long pid() {
+    return ready.pid();
+  }
+
+  /**
+   * Tells the broker's working folder, which it deletes when it ends unless started with {@code
+   * --keep} or {@code --dir}.
+   *
+   * @return the folder
+   */
+  public Path dir() {
+    return ready.dir();
+  }
+
+  /**
+   * Tells where the broker stores records: the folder to scan.
+   *
+   * @return the folder, one folder per partition in it
+   */
+  public Path logDir() {
+    return ready.logDir();
+  }
+
+  /**
+   * Lists the log segments, which hold the records.
+   *
+   * <p>A record is in its file as soon as the broker has acknowledged it: Kafka appends by writing
+   * to the file, and every process of this machine reads what was written, whether it was flushed
+   * to the disk or not. So scan after {@code send().get()} or {@code flush()}; there is nothing
+   * else to wait for. (Only a crash of the machine itself would lose what was not flushed.)
+   *
+   * @return the paths of all {@code *.log} files below {@link #logDir()}
+   * @throws IOException if the folder cannot be read
+   */
+  public List<Path> segments() throws IOException {
+    try (Stream<Path> files = Files.walk(logDir())) {
+      return files.filter(file -> file.toString().endsWith(".log")).toList();
+    }
+  }
+
+  /**
+   * Gives what the broker has written to its standard error: warnings and errors.
+   *
+   * @return the text, empty if all is well
+   * @throws IOException if the broker has been closed
+   */
+  public String stderr() throws IOException {
+    return Files.readString(stderr);
+  }
+
+  /**
+   * Stops the broker as a crash would: nothing is flushed or tidied, its folder stays. {@link
+   * #close()} must follow.
+   *
+   * @throws InterruptedException if interrupted while waiting for its end
+   */
+  public void kill() throws InterruptedException {
+    process.destroyForcibly().waitFor();
+  }
+
+  /**
+   * Stops the broker gracefully, and by force if it has not ended after 30 seconds. Calling it
+   * again does nothing.
+   *
+   * @throws IOException if a file of this class cannot be removed
+   */
+  @Override
+  public void close() throws IOException {
+    stop(process);
+    Files.deleteIfExists(stderr);
+  }
+
+  private static void stop(Process process) throws IOException {
+    process.getOutputStream().close();
+    try {
+      if (!process.waitFor(STOP_SECONDS, TimeUnit.SECONDS)) {
+        process.destroyForcibly().waitFor();
+      }
+    } catch (InterruptedException e) {
+      process.destroyForcibly();
+      Thread.currentThread().interrupt();
+    }
+  }
+}
