@@ -1,0 +1,1 @@
+"""The checks behind `make -C spec check`: vectors, MUST ids, errors, links, OpenAPI."""
