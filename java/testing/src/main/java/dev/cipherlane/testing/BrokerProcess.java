@@ -33,10 +33,10 @@ public final class BrokerProcess implements AutoCloseable {
       List.of("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1");
 
   private final Process process;
-  private final Path stderr;
+  private final Tail stderr;
   private final ReadyLine ready;
 
-  private BrokerProcess(Process process, Path stderr, ReadyLine ready) {
+  private BrokerProcess(Process process, Tail stderr, ReadyLine ready) {
     this.process = process;
     this.stderr = stderr;
     this.ready = ready;
@@ -68,16 +68,13 @@ public final class BrokerProcess implements AutoCloseable {
   public static BrokerProcess start(List<String> jvmFlags, List<String> options)
       throws IOException {
     List<String> command = command(jvmFlags, options);
-    Path stderr = Files.createTempFile("cipherlane-broker-", ".stderr");
-    Process process = new ProcessBuilder(command).redirectError(stderr.toFile()).start();
+    Process process = new ProcessBuilder(command).start();
+    Tail stderr = new Tail(process.getErrorStream());
     try {
       return new BrokerProcess(process, stderr, ReadyLine.parse(firstLine(process)));
     } catch (IOException e) {
       stop(process);
-      String message =
-          "the broker did not start: " + e.getMessage() + "\n" + Files.readString(stderr);
-      Files.delete(stderr);
-      throw new IOException(message, e);
+      throw new IOException("the broker did not start: " + e.getMessage() + "\n" + stderr.all(), e);
     }
   }
 
@@ -187,16 +184,16 @@ public final class BrokerProcess implements AutoCloseable {
   /**
    * Gives what the broker has written to its standard error: warnings and errors.
    *
-   * @return the text, empty if all is well
-   * @throws IOException if the broker has been closed
+   * @return the text, empty if all is well; of a long one the last 64 KiB
    */
-  public String stderr() throws IOException {
-    return Files.readString(stderr);
+  public String stderr() {
+    return stderr.soFar();
   }
 
   /**
    * Stops the broker as a crash would: nothing is flushed or tidied, its folder stays. {@link
-   * #close()} must follow.
+   * #close()} must follow. A broker started again in that folder takes some ten seconds longer,
+   * until the old one's session has expired.
    *
    * @throws InterruptedException if interrupted while waiting for its end
    */
@@ -208,12 +205,11 @@ public final class BrokerProcess implements AutoCloseable {
    * Stops the broker gracefully, and by force if it has not ended after 30 seconds. Calling it
    * again does nothing.
    *
-   * @throws IOException if a file of this class cannot be removed
+   * @throws IOException if the broker's standard input cannot be closed
    */
   @Override
   public void close() throws IOException {
     stop(process);
-    Files.deleteIfExists(stderr);
   }
 
   private static void stop(Process process) throws IOException {
