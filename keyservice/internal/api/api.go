@@ -1,0 +1,176 @@
+// Package api is the HTTP face of the key service (spec/key-service.md, spec/openapi.yaml): it reads requests, says who
+// asks, and writes answers. What is allowed is decided in package service.
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path"
+	"runtime/debug"
+	"time"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/identity"
+	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
+	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
+	"github.com/cipherlane/cipherlane/keyservice/internal/service"
+)
+
+// Meter counts calls.
+type Meter interface {
+	// Answered counts a call; code is empty for success.
+	Answered(call string, code refusal.Code, took time.Duration)
+}
+
+// Options bound what callers may take.
+type Options struct {
+	InFlight int           // calls at the same time; more are refused with 429
+	Timeout  time.Duration // for one call, from its headers to its answer
+}
+
+type api struct {
+	service *service.Service
+	meter   Meter
+	log     *slog.Logger
+	options Options
+	places  chan struct{}
+}
+
+// actionUnknown stands in the audit log for calls that do not exist.
+const actionUnknown policy.Action = "unknown"
+
+// handler answers one call, or gives a refusal that the audit log already has.
+type handler func(ctx context.Context, call service.Call, w http.ResponseWriter, r *http.Request) (any, error)
+
+// New gives the handler of everything under /v1/.
+func New(s *service.Service, meter Meter, log *slog.Logger, options Options) http.Handler {
+	a := &api{service: s, meter: meter, log: log, options: options, places: make(chan struct{}, options.InFlight)}
+	mux := http.NewServeMux()
+	mux.Handle("/v1/encryption-key", a.route("encryption-key", policy.ActionEncrypt, a.encryptionKey))
+	mux.Handle("/v1/decryption-keys", a.route("decryption-keys", policy.ActionDecrypt, a.decryptionKeys))
+	mux.Handle("/v1/scopes/{scope}/rotate", a.route("rotate", policy.ActionRotate, a.rotate))
+	unknown := a.route("unknown", actionUnknown, a.notFound)
+	mux.Handle("/", unknown)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != path.Clean(r.URL.Path) { // the mux would redirect
+			unknown.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// exchange is one call on its way through route.
+type exchange struct {
+	name   string
+	action policy.Action
+	call   service.Call
+	w      http.ResponseWriter
+	r      *http.Request
+}
+
+func (a *api) route(name string, action policy.Action, h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(r.Context(), a.options.Timeout)
+		defer cancel()
+		x := &exchange{name, action, service.Call{RequestID: rand.Text(), Remote: r.RemoteAddr}, w, r}
+		answer, err := a.answer(ctx, x, h)
+		code := a.write(x, answer, err)
+		a.meter.Answered(name, code, time.Since(start))
+	})
+}
+
+// answer runs the handler within the limits. A panic becomes a refusal, so that it is recorded and answered like one.
+func (a *api) answer(ctx context.Context, x *exchange, h handler) (answer any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			answer, err = nil, a.refuse(ctx, x, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	select {
+	case a.places <- struct{}{}:
+		defer func() { <-a.places }()
+	default:
+		return nil, a.refuse(ctx, x, refusal.New(refusal.Unavailable, "%d calls are being answered; ask again", a.options.InFlight))
+	}
+	if x.call.Principal, err = principalOf(x.r); err != nil {
+		x.w.Header().Set("Connection", "close")
+		return nil, a.refuse(ctx, x, err)
+	}
+	if x.action != actionUnknown && x.r.Method != http.MethodPost {
+		x.w.Header().Set("Allow", http.MethodPost)
+		return nil, a.refuse(ctx, x, refusal.Because(refusal.NotFound, errMethod, "this call takes POST"))
+	}
+	return h(ctx, x.call, x.w, x.r)
+}
+
+// errMethod is told apart from other paths that are not found by its status only.
+var errMethod = errors.New("method not allowed")
+
+func (a *api) refuse(ctx context.Context, x *exchange, cause error) error {
+	return a.service.Refuse(ctx, x.call.Record(x.action), cause)
+}
+
+func principalOf(r *http.Request) (string, error) {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return "", refusal.New(refusal.Unauthenticated, "no client certificate")
+	}
+	return identity.FromCertificate(r.TLS.VerifiedChains[0][0], time.Now())
+}
+
+func (a *api) write(x *exchange, answer any, err error) refusal.Code {
+	if err == nil {
+		if keys, ok := answer.(wiper); ok {
+			defer keys.wipe()
+		}
+		if err := writeJSON(x.w, http.StatusOK, "application/json", answer); err != nil {
+			a.log.Warn("an answer could not be written", "request_id", x.call.RequestID, "error", err)
+		}
+		return ""
+	}
+	refused := refusal.Because(refusal.Internal, err, "the key service failed")
+	errors.As(err, &refused)
+	a.logRefusal(x, refused)
+	if err := writeProblem(x.w, statusOf(refused), x.call.RequestID, refused); err != nil {
+		a.log.Warn("a refusal could not be written", "request_id", x.call.RequestID, "error", err)
+	}
+	return refused.Code
+}
+
+func (a *api) logRefusal(x *exchange, refused *refusal.Error) {
+	level := slog.LevelInfo
+	if status := statusOf(refused); status >= http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	attributes := []any{
+		"call", x.name, "code", refused.Code, "principal", x.call.Principal, "remote", x.call.Remote,
+		"request_id", x.call.RequestID, "detail", refused.Detail,
+	}
+	if refused.Cause != nil {
+		attributes = append(attributes, "cause", refused.Cause)
+	}
+	a.log.Log(x.r.Context(), level, "refused", attributes...)
+}
+
+func statusOf(refused *refusal.Error) int {
+	switch {
+	case errors.Is(refused, errMediaType):
+		return http.StatusUnsupportedMediaType
+	case errors.Is(refused, errMethod):
+		return http.StatusMethodNotAllowed
+	case refused.Code == refusal.Unavailable:
+		return http.StatusTooManyRequests
+	}
+	if status, ok := statuses[refused.Code]; ok {
+		return status
+	}
+	return http.StatusInternalServerError
+}
+
+func (a *api) notFound(ctx context.Context, call service.Call, _ http.ResponseWriter, _ *http.Request) (any, error) {
+	return nil, a.service.Refuse(ctx, call.Record(actionUnknown), refusal.New(refusal.NotFound, "no such path"))
+}

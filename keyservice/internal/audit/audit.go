@@ -1,0 +1,89 @@
+// Package audit records every release of a key and every refusal before it is answered [CL-API-013].
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/names"
+)
+
+// ErrUnavailable says that a record is not known to be on disk. What it was about must be refused.
+var ErrUnavailable = errors.New("the audit log cannot be written")
+
+// Log takes records. An implementation returns nil only when all of them are on disk, and returns within a second
+// or when ctx ends. It is safe for concurrent use.
+type Log interface {
+	// Write records what is about to be answered.
+	Write(ctx context.Context, records ...Record) error
+	// Check tells whether the log can be written now.
+	Check(ctx context.Context) error
+	// Close writes what is under way and closes the log.
+	Close() error
+}
+
+// Outcome is what became of a call.
+type Outcome string
+
+// The outcomes. Begun stands before a change that is made; the change's own record follows.
+const (
+	Allowed Outcome = "allowed"
+	Refused Outcome = "refused"
+	Begun   Outcome = "begun"
+)
+
+// Record is one line. It has no place for a key.
+type Record struct {
+	Time      time.Time `json:"time"`
+	RequestID string    `json:"request_id,omitzero"`
+	Principal string    `json:"principal,omitzero"`
+	Remote    string    `json:"remote,omitzero"`
+	Action    string    `json:"action"`
+	Topic     string    `json:"topic,omitzero"`
+	Scope     string    `json:"scope,omitzero"`
+	Mode      string    `json:"mode,omitzero"`
+	Kids      []string  `json:"kids,omitempty"`
+	Outcome   Outcome   `json:"outcome"`
+	Code      string    `json:"code,omitzero"`
+}
+
+// MaxLine is the longest line in bytes, with its end (spec/limits.md).
+const MaxLine = 16 << 10
+
+// kidsPerLine keeps a line with many kids far below MaxLine: such a record becomes several lines, so that no kid is
+// left out.
+const kidsPerLine = 350
+
+// lines gives the record as JSON lines.
+func (r Record) lines() ([]byte, error) {
+	r.Time = r.Time.UTC()
+	r.Topic = shorten(r.Topic, names.MaxTopic)
+	r.Scope = shorten(r.Scope, names.MaxTopic)
+	r.Principal = shorten(r.Principal, names.MaxPrincipal)
+	var out []byte
+	for rest := r.Kids; ; {
+		r.Kids = rest[:min(len(rest), kidsPerLine)]
+		rest = rest[len(r.Kids):]
+		line, err := json.Marshal(r)
+		if err != nil {
+			return nil, fmt.Errorf("write an audit record: %w", err)
+		}
+		out = append(append(out, line...), '\n')
+		if len(rest) == 0 {
+			return out, nil
+		}
+	}
+}
+
+// shorten cuts what a caller made too long, and says so; what is not UTF-8 is replaced.
+func shorten(s string, limit int) string {
+	if len(s) <= limit {
+		return strings.ToValidUTF8(s, "\uFFFD")
+	}
+	return fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(s[:limit], "\uFFFD"), len(s))
+}

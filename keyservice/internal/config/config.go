@@ -1,0 +1,148 @@
+// Package config reads the file that says how the key service runs. What may be done with it is in the policy file.
+package config
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/files"
+	"github.com/cipherlane/cipherlane/keyservice/internal/strictyaml"
+)
+
+// Config is the whole of it. Paths are absolute or relative to the folder of the file.
+type Config struct {
+	Listen      string // host:port of the API, mutual TLS
+	AdminListen string // host:port of health and metrics, no TLS
+	TLS         TLS
+	Policy      string
+	Store       Store
+	Audit       string
+	GracePeriod time.Duration // from SIGTERM to the end
+	Timeouts    Timeouts
+	Limits      Limits
+	Log         Log
+}
+
+// TLS names PEM files.
+type TLS struct {
+	Certificate string // the server's chain
+	Key         string // its private key, mode 0600
+	ClientCA    string // CAs that client certificates must chain to
+}
+
+// Store says where data keys are kept.
+type Store struct{ Embedded Embedded }
+
+// Embedded names the two files of the embedded store.
+type Embedded struct {
+	Path string
+	KEK  string
+}
+
+// Timeouts of one connection or call.
+type Timeouts struct {
+	Headers time.Duration // to read the headers of a request, handshake included
+	Request time.Duration // to read the whole request
+	Answer  time.Duration // from the headers to the end of the answer
+	Idle    time.Duration // without a request
+}
+
+// Limits bound what all callers together may take.
+type Limits struct {
+	Connections int
+	InFlight    int
+}
+
+// Log says how the service's own log looks.
+type Log struct {
+	Format string // text or json
+	Level  string // debug, info, warn or error
+}
+
+// Default is what holds where the file says nothing.
+func Default() Config {
+	return Config{
+		Listen:      "127.0.0.1:8443",
+		AdminListen: "127.0.0.1:9443",
+		GracePeriod: 10 * time.Second,
+		Timeouts:    Timeouts{Headers: 5 * time.Second, Request: 10 * time.Second, Answer: 15 * time.Second, Idle: time.Minute},
+		Limits:      Limits{Connections: 4096, InFlight: 1024},
+		Log:         Log{Format: "text", Level: "info"},
+	}
+}
+
+// Read reads a file over the defaults. Errors name the file and the line.
+func Read(path string) (Config, error) {
+	c := Default()
+	data, err := files.ReadTrusted(path, strictyaml.MaxSize)
+	if err != nil {
+		return c, err
+	}
+	root, err := strictyaml.Parse(path, data)
+	if err != nil {
+		return c, err
+	}
+	if err := root.Members(c.fields()); err != nil {
+		return c, err
+	}
+	c.resolve(filepath.Dir(path))
+	return c, nil
+}
+
+type (
+	node   = strictyaml.Node
+	field  = strictyaml.Field
+	fields = map[string]strictyaml.Field
+)
+
+func (c *Config) fields() fields {
+	return fields{
+		"listen":       strictyaml.TextInto(&c.Listen),
+		"admin_listen": strictyaml.TextInto(&c.AdminListen),
+		"tls": section(true, fields{
+			"certificate": strictyaml.Must(strictyaml.TextInto(&c.TLS.Certificate)),
+			"key":         strictyaml.Must(strictyaml.TextInto(&c.TLS.Key)),
+			"client_ca":   strictyaml.Must(strictyaml.TextInto(&c.TLS.ClientCA)),
+		}),
+		"policy": strictyaml.Must(strictyaml.TextInto(&c.Policy)),
+		"store": section(true, fields{"embedded": section(true, fields{
+			"path": strictyaml.Must(strictyaml.TextInto(&c.Store.Embedded.Path)),
+			"kek":  strictyaml.Must(strictyaml.TextInto(&c.Store.Embedded.KEK)),
+		})}),
+		"audit":        section(true, fields{"file": strictyaml.Must(strictyaml.TextInto(&c.Audit))}),
+		"grace_period": strictyaml.DurationInto(&c.GracePeriod, time.Second, 10*time.Minute),
+		"timeouts": section(false, fields{
+			"headers": strictyaml.DurationInto(&c.Timeouts.Headers, 100*time.Millisecond, time.Minute),
+			"request": strictyaml.DurationInto(&c.Timeouts.Request, 100*time.Millisecond, time.Minute),
+			"answer":  strictyaml.DurationInto(&c.Timeouts.Answer, 2*time.Second, time.Minute),
+			"idle":    strictyaml.DurationInto(&c.Timeouts.Idle, time.Second, time.Hour),
+		}),
+		"limits": section(false, fields{
+			"connections": strictyaml.IntegerInto(&c.Limits.Connections, 1, 1_000_000),
+			"in_flight":   strictyaml.IntegerInto(&c.Limits.InFlight, 1, 100_000),
+		}),
+		"log": section(false, fields{
+			"format": word(&c.Log.Format, "text", "json"),
+			"level":  word(&c.Log.Level, "debug", "info", "warn", "error"),
+		}),
+	}
+}
+
+func section(required bool, members fields) field {
+	return field{Required: required, Read: func(n node) error { return n.Members(members) }}
+}
+
+func word(target *string, words ...string) field {
+	return field{Read: func(n node) error { return n.OneOf(target, words...) }}
+}
+
+// resolve makes paths relative to the file, not to where the service is started.
+func (c *Config) resolve(dir string) {
+	for _, path := range []*string{
+		&c.TLS.Certificate, &c.TLS.Key, &c.TLS.ClientCA, &c.Policy, &c.Store.Embedded.Path, &c.Store.Embedded.KEK, &c.Audit,
+	} {
+		if !filepath.IsAbs(*path) {
+			*path = filepath.Join(dir, *path)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+// Globs: * stands for any run of characters, ? for one; every other character stands for itself.
+
+package policy
+
+// glob is a compiled pattern. In patterns of principals no wildcard matches '/', so that a pattern does not reach over
+// a SPIFFE path segment.
+type glob struct {
+	pattern   []rune
+	principal bool
+}
+
+func newGlob(pattern string, principal bool) glob { return glob{[]rune(pattern), principal} }
+
+// matches tells whether the whole name fits. It takes at most len(pattern) x len(name) steps: after a mismatch only
+// the last star is tried further, which is enough, because the text between two stars may as well be found leftmost.
+func (g glob) matches(name []rune) bool {
+	at, star, resume := 0, -1, 0
+	for i := 0; i < len(name); {
+		switch {
+		case at < len(g.pattern) && g.pattern[at] == '*':
+			star, resume = at, i
+			at++
+		case at < len(g.pattern) && g.matchesOne(g.pattern[at], name[i]):
+			at++
+			i++
+		case star >= 0 && g.wild(name[resume]):
+			resume++
+			at, i = star+1, resume
+		default:
+			return false
+		}
+	}
+	for at < len(g.pattern) && g.pattern[at] == '*' {
+		at++
+	}
+	return at == len(g.pattern)
+}
+
+func (g glob) matchesOne(pattern, c rune) bool {
+	if pattern == '?' {
+		return g.wild(c)
+	}
+	return pattern == c
+}
+
+// wild tells whether a wildcard may stand for c.
+func (g glob) wild(c rune) bool { return !g.principal || c != '/' }
+
+func matchesAny(globs []glob, name string) bool {
+	runes := []rune(name)
+	for _, g := range globs {
+		if g.matches(runes) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,70 @@
+// The values that stand in a policy file: words, scopes, lists of globs.
+
+package policy
+
+import (
+	"fmt"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/names"
+)
+
+// oneOf reads one of a few words.
+func oneOf[T ~string](target *T, words ...T) func(node) error {
+	texts := make([]string, len(words))
+	for i, word := range words {
+		texts[i] = string(word)
+	}
+	return func(n node) error {
+		var text string
+		err := n.OneOf(&text, texts...)
+		*target = T(text)
+		return err
+	}
+}
+
+func scopeInto(target *string) func(node) error {
+	return func(n node) error {
+		text, err := n.Text()
+		if err != nil {
+			return err
+		}
+		if err := names.CheckTopic(text); err != nil {
+			return n.Errorf("invalid scope %q: %v", text, err)
+		}
+		*target = text
+		return nil
+	}
+}
+
+func globList(target *[]glob, check func(string) error, principal bool) func(node) error {
+	return func(n node) error {
+		_, err := n.List(func(item node) error {
+			text, err := item.Text()
+			if err != nil {
+				return err
+			}
+			if err := check(text); err != nil {
+				return item.Errorf("invalid name %q: %v", text, err)
+			}
+			*target = append(*target, newGlob(text, principal))
+			return nil
+		})
+		return err
+	}
+}
+
+// checkTopicPattern allows the characters of topic names and the two wildcards.
+func checkTopicPattern(pattern string) error {
+	if len(pattern) > names.MaxTopic {
+		return fmt.Errorf("it has %d bytes, more than %d", len(pattern), names.MaxTopic)
+	}
+	if pattern == "." || pattern == ".." {
+		return fmt.Errorf("no topic has this name")
+	}
+	for i := range len(pattern) {
+		if c := pattern[i]; c != '*' && c != '?' && !names.IsTopicByte(c) {
+			return fmt.Errorf("character %d is not one of A-Z a-z 0-9 . _ - * ?", i+1)
+		}
+	}
+	return nil
+}

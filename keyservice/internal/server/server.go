@@ -1,0 +1,186 @@
+// Package server runs the key service: it opens what the configuration names, listens, reloads the policy and stops.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/api"
+	"github.com/cipherlane/cipherlane/keyservice/internal/audit"
+	"github.com/cipherlane/cipherlane/keyservice/internal/config"
+	"github.com/cipherlane/cipherlane/keyservice/internal/metrics"
+	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
+	"github.com/cipherlane/cipherlane/keyservice/internal/service"
+	"github.com/cipherlane/cipherlane/keyservice/internal/store"
+	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded"
+)
+
+// maxHeaders bounds the headers of a request: net/http takes 4 KiB more than it is told (spec/limits.md: 16 KiB).
+const maxHeaders = 12 << 10
+
+// Addresses are where a running service listens: ports chosen by the system are known then.
+type Addresses struct {
+	API   net.Addr
+	Admin net.Addr
+}
+
+// Server is an opened key service.
+type Server struct {
+	cfg     config.Config
+	log     *slog.Logger
+	policy  *policy.File
+	audit   *audit.FileLog
+	store   store.Store
+	metrics *metrics.Metrics
+	api     *http.Server
+	admin   *http.Server
+	lis     [2]net.Listener
+	closing atomic.Bool
+}
+
+// Open opens everything that the configuration names and listens. On an error nothing stays open.
+func Open(cfg config.Config, log *slog.Logger) (s *Server, err error) {
+	s = &Server{cfg: cfg, log: log, metrics: metrics.New()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.closeAll())
+		}
+	}()
+	if s.policy, err = policy.Open(cfg.Policy); err != nil {
+		return nil, err
+	}
+	tlsConfig, err := loadTLS(cfg.TLS)
+	if err != nil {
+		return nil, err
+	}
+	if s.store, err = openStore(cfg.Store); err != nil {
+		return nil, err
+	}
+	if s.audit, err = audit.OpenFile(cfg.Audit, log); err != nil {
+		return nil, err
+	}
+	s.metrics.WatchKeys(s.store)
+	s.api = s.newHTTP(s.newAPI())
+	s.api.TLSConfig = tlsConfig
+	s.admin = s.newHTTP(s.newAdmin())
+	return s, s.listen()
+}
+
+// openStore is the one place that chooses a backend. A nil *embedded.Store must not become a non-nil store.Store.
+func openStore(cfg config.Store) (store.Store, error) {
+	opened, err := embedded.Open(embedded.Paths{Keys: cfg.Embedded.Path, KEK: cfg.Embedded.KEK})
+	if err != nil {
+		return nil, err
+	}
+	return opened, nil
+}
+
+func (s *Server) newAPI() http.Handler {
+	core := &service.Service{Policies: s.policy, Store: s.store, Audit: s.audit, Meter: s.metrics, Log: s.log}
+	return api.New(core, s.metrics, s.log, api.Options{InFlight: s.cfg.Limits.InFlight, Timeout: s.cfg.Timeouts.Answer})
+}
+
+func (s *Server) newHTTP(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: s.cfg.Timeouts.Headers,
+		ReadTimeout:       s.cfg.Timeouts.Request,
+		WriteTimeout:      s.cfg.Timeouts.Answer,
+		IdleTimeout:       s.cfg.Timeouts.Idle,
+		MaxHeaderBytes:    maxHeaders,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
+
+func (s *Server) listen() error {
+	for i, address := range []string{s.cfg.Listen, s.cfg.AdminListen} {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return fmt.Errorf("listen on %s: %w", address, err)
+		}
+		s.lis[i] = l
+	}
+	return nil
+}
+
+// Addresses tells where the service listens.
+func (s *Server) Addresses() Addresses {
+	return Addresses{API: s.lis[0].Addr(), Admin: s.lis[1].Addr()}
+}
+
+// Run serves until ctx ends, then answers what it has begun and closes everything [CL-API-019]. The policy is read again
+// for every value on reload.
+func (s *Server) Run(ctx context.Context, reload <-chan os.Signal) error {
+	failed := make(chan error, 2)
+	go func() { failed <- s.api.ServeTLS(netutil.LimitListener(s.lis[0], s.cfg.Limits.Connections), "", "") }()
+	go func() { failed <- s.admin.Serve(netutil.LimitListener(s.lis[1], s.cfg.Limits.Connections)) }()
+	s.log.Info("serving", "api", s.lis[0].Addr().String(), "admin", s.lis[1].Addr().String(), "policy", s.cfg.Policy, "audit", s.cfg.Audit)
+	for {
+		select {
+		case <-ctx.Done():
+			return s.shutdown()
+		case err := <-failed:
+			return errors.Join(err, s.closeAll())
+		case <-reload:
+			s.reload()
+		}
+	}
+}
+
+func (s *Server) reload() {
+	err := s.policy.Reload()
+	s.metrics.Reloaded(err)
+	if err != nil {
+		s.log.Error("the policy is invalid; the one in force stays", "error", err)
+		return
+	}
+	s.log.Info("policy reloaded", "policy", s.cfg.Policy)
+}
+
+// shutdown lets calls end within the grace period, closes the rest, and then what they used.
+func (s *Server) shutdown() error {
+	s.closing.Store(true)
+	s.log.Info("stopping", "grace_period", s.cfg.GracePeriod.String())
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.GracePeriod)
+	defer cancel()
+	err := s.api.Shutdown(ctx)
+	if err != nil {
+		err = fmt.Errorf("calls were cut off after the grace period of %s: %w", s.cfg.GracePeriod, err)
+	}
+	err = errors.Join(err, s.closeAll())
+	s.log.Info("stopped")
+	return err
+}
+
+func (s *Server) closeAll() error {
+	var failures []error
+	for _, h := range []*http.Server{s.api, s.admin} {
+		if h != nil {
+			failures = append(failures, h.Close())
+		}
+	}
+	for _, l := range s.lis {
+		if l != nil { // closed already by its server, if that ran
+			_ = l.Close()
+		}
+	}
+	if s.audit != nil {
+		failures = append(failures, s.audit.Close())
+	}
+	if s.store != nil {
+		failures = append(failures, s.store.Close())
+	}
+	return errors.Join(failures...)
+}
+
+// checkTimeout bounds a health check.
+const checkTimeout = 2 * time.Second

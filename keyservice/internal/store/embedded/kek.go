@@ -1,0 +1,61 @@
+// The key-encryption key: a Tink keyset in the clear, in a file that only the service may read.
+
+package embedded
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/tink-crypto/tink-go/v2/aead"
+	"github.com/tink-crypto/tink-go/v2/insecurecleartextkeyset"
+	"github.com/tink-crypto/tink-go/v2/keyset"
+	"github.com/tink-crypto/tink-go/v2/tink"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/datakey"
+	"github.com/cipherlane/cipherlane/keyservice/internal/files"
+)
+
+const maxKeysetSize = 64 << 10
+
+// createKEK makes a keyset file. The 192-bit nonce leaves no bound on the number of keys wrapped.
+func createKEK(path string) error {
+	handle, err := keyset.NewHandle(aead.XAES256GCM192BitNonceKeyTemplate())
+	if err != nil {
+		return fmt.Errorf("make a KEK: %w", err)
+	}
+	var buffer bytes.Buffer
+	if err := insecurecleartextkeyset.Write(handle, keyset.NewJSONWriter(&buffer)); err != nil {
+		return fmt.Errorf("make a KEK: %w", err)
+	}
+	defer clear(buffer.Bytes())
+	return files.CreateSecret(path, buffer.Bytes())
+}
+
+// readKEK reads a keyset file. Errors never hold its content.
+func readKEK(path string) (tink.AEAD, error) {
+	data, err := files.ReadSecret(path, maxKeysetSize)
+	if err != nil {
+		return nil, fmt.Errorf("read the KEK: %w", err)
+	}
+	defer clear(data)
+	handle, err := insecurecleartextkeyset.Read(keyset.NewJSONReader(bytes.NewReader(data)))
+	if err != nil {
+		return nil, fmt.Errorf("the KEK file %s is not a Tink keyset: restore it from a backup", path)
+	}
+	kek, err := aead.New(handle)
+	if err != nil {
+		return nil, fmt.Errorf("the KEK file %s is not an AEAD keyset: restore it from a backup", path)
+	}
+	return kek, nil
+}
+
+const wrapLabel = "cipherlane-keyservice data key v1\x00"
+
+// associatedData binds a wrapped key to its id, its time and its scope, so that no record can be passed off as another
+// [CL-API-010].
+func associatedData(id datakey.ID, createdMillis int64, scope string) []byte {
+	ad := append([]byte(wrapLabel), id[:]...)
+	ad = binary.BigEndian.AppendUint64(ad, uint64(createdMillis)) // #nosec G115 -- only its bits count
+	return append(ad, scope...)
+}
