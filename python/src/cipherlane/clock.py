@@ -1,0 +1,40 @@
+"""The clock of leases and sessions: runs on through suspend, does not follow the wall clock (spec/decisions/0004)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Callable
+
+Clock = Callable[[], float]
+"""Seconds since some moment; never goes back."""
+
+
+class LargerAdvanceClock:
+    """Advances by the larger of what the monotonic and the wall clock advanced: for systems without a better one.
+
+    A wall clock that is set forward ends leases early, which is safe; one that is set back changes nothing.
+    """
+
+    def __init__(self, monotonic: Clock = time.monotonic, wall: Clock = time.time) -> None:
+        self._monotonic = monotonic
+        self._wall = wall
+        self._last = (monotonic(), wall())
+        self._now = 0.0
+        self._lock = threading.Lock()
+
+    def __call__(self) -> float:
+        """Seconds since this clock was made."""
+        with self._lock:
+            last_monotonic, last_wall = self._last
+            self._last = (self._monotonic(), self._wall())
+            self._now += max(self._last[0] - last_monotonic, self._last[1] - last_wall, 0.0)
+            return self._now
+
+
+def _boot_time() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+lease_clock: Clock = _boot_time if hasattr(time, "CLOCK_BOOTTIME") else LargerAdvanceClock()
+"""The clock of this system."""

@@ -1,0 +1,141 @@
+"""The settings, read from a client's dictionary and checked when the client is made (spec/configuration.md)."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from typing import Any, Mapping, Union
+from urllib.parse import urlsplit
+
+from cipherlane.errors import ConfigurationError
+from cipherlane.keys import KeySettings
+
+PREFIX = "cipherlane."
+URLS = PREFIX + "keyservice.urls"
+TLS_CA = PREFIX + "keyservice.tls.ca"
+TLS_CERTIFICATE = PREFIX + "keyservice.tls.certificate"
+TLS_KEY = PREFIX + "keyservice.tls.key"
+CONNECT_TIMEOUT = PREFIX + "keyservice.connect.timeout.ms"
+REQUEST_TIMEOUT = PREFIX + "keyservice.request.timeout.ms"
+DEADLINE = PREFIX + "keys.deadline.ms"
+RETRY_BACKOFF = PREFIX + "keys.retry.backoff.ms"
+CACHE_MAX = PREFIX + "keys.cache.max"
+MAX_PLAINTEXT = PREFIX + "max.plaintext.bytes"
+FAILURE_ACTION = PREFIX + "failure.action"
+
+_FILES = (TLS_CA, TLS_CERTIFICATE, TLS_KEY)
+# name: least, most, default
+_NUMBERS = {
+    CONNECT_TIMEOUT: (1, 60_000, 2_000),
+    REQUEST_TIMEOUT: (1, 60_000, 5_000),
+    DEADLINE: (1, 600_000, 10_000),
+    RETRY_BACKOFF: (1, 60_000, 500),
+    CACHE_MAX: (16, 1_000_000, 10_000),
+    MAX_PLAINTEXT: (1, 1_073_741_824, 67_108_864),
+}
+_NAMES = (URLS, *_FILES, *_NUMBERS, FAILURE_ACTION)
+_DIGITS = re.compile(r"[0-9]{1,10}")
+
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The settings, checked. Times are in seconds, sizes in bytes; the files are opened by whoever uses them."""
+
+    urls: tuple[str, ...]
+    tls_ca: str
+    tls_certificate: str
+    tls_key: str
+    connect_timeout: float
+    request_timeout: float
+    keys: KeySettings
+    max_plaintext: int
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Configuration:
+        """Reads settings that all start with ``cipherlane.`` (:func:`split` parts them from a client's).
+
+        Raises:
+            ConfigurationError: one is unknown [CL-CFG-001], missing, malformed or out of range [CL-CFG-002]
+        """
+        for name in settings:
+            _check_known(name)
+        if settings.get(FAILURE_ACTION, "fail") != "fail":
+            raise ConfigurationError(f"{FAILURE_ACTION}: this client knows only 'fail'")
+        numbers = {name: _number(settings, name) for name in _NUMBERS}
+        ca, certificate, key = (_file(settings, name) for name in _FILES)
+        return cls(
+            urls=_urls(settings),
+            tls_ca=ca,
+            tls_certificate=certificate,
+            tls_key=key,
+            connect_timeout=numbers[CONNECT_TIMEOUT] / 1000,
+            request_timeout=numbers[REQUEST_TIMEOUT] / 1000,
+            keys=KeySettings(numbers[DEADLINE] / 1000, numbers[RETRY_BACKOFF] / 1000, numbers[CACHE_MAX]),
+            max_plaintext=numbers[MAX_PLAINTEXT],
+        )
+
+
+def split(settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Parts a client's settings into Cipherlane's and the rest."""
+    ours = {name: value for name, value in settings.items() if _is_ours(name)}
+    return ours, {name: value for name, value in settings.items() if name not in ours}
+
+
+def _is_ours(name: object) -> bool:
+    return isinstance(name, str) and name.startswith(PREFIX)
+
+
+def _check_known(name: str) -> None:
+    if name in _NAMES:
+        return
+    nearest = difflib.get_close_matches(str(name), _NAMES, n=1, cutoff=0.0)[0]
+    raise ConfigurationError(f"{name}: no such setting in Python; the nearest is {nearest}")
+
+
+def _text(settings: Settings, name: str, what: str) -> str:
+    value = settings.get(name)
+    if value is None:
+        raise ConfigurationError(f"{name}: missing; it takes {what}")
+    if not isinstance(value, str) or not value.strip():
+        raise ConfigurationError(f"{name}: takes {what}")
+    return value.strip()
+
+
+def _file(settings: Settings, name: str) -> str:
+    return _text(settings, name, "the path of a PEM file")
+
+
+def _number(settings: Settings, name: str) -> int:
+    least, most, default = _NUMBERS[name]
+    value: Union[int, str] = settings.get(name, default)
+    if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
+        value = int(value)
+    if type(value) is not int or not least <= value <= most:
+        raise ConfigurationError(f"{name}: takes a whole number from {least} to {most}")
+    return value
+
+
+def _urls(settings: Settings) -> tuple[str, ...]:
+    text = _text(settings, URLS, "a list of https://host:port")
+    return tuple(_url(part.strip()) for part in text.split(","))
+
+
+def _url(text: str) -> str:
+    """Checks one address [CL-KEY-002]; it is not shown, because a malformed one may hold a password."""
+    try:
+        address = urlsplit(text)
+        port = address.port
+    except ValueError:
+        raise _bad_url() from None
+    if address.scheme != "https" or not address.hostname or not port or address.path not in {"", "/"}:
+        raise _bad_url()
+    if address.username is not None or address.query or address.fragment or not text.isprintable() or " " in text:
+        raise _bad_url()
+    return f"https://{address.netloc}"
+
+
+def _bad_url() -> ConfigurationError:
+    return ConfigurationError(f"{URLS}: takes a list of https://host:port, comma-separated, nothing else")

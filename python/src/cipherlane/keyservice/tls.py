@@ -1,0 +1,86 @@
+"""Mutual TLS towards the key service: certificates from PEM files, and sockets that keep to a deadline."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Iterator
+
+from cipherlane.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from cipherlane.configuration import Configuration
+
+_deadlines = threading.local()
+
+
+@contextmanager
+def time_limits(connect: float, request: float) -> Iterator[None]:
+    """Bounds what this thread does on :class:`DeadlineSocket` in total, in seconds.
+
+    The time-out of a socket starts anew with every byte that trickles in; this one does not.
+    """
+    now = time.monotonic()
+    _deadlines.handshake = now + min(connect, request)
+    _deadlines.request = now + request
+    try:
+        yield
+    finally:
+        del _deadlines.handshake, _deadlines.request
+
+
+class DeadlineSocket(ssl.SSLSocket):
+    """A TLS socket that ends what it does at the deadlines of :func:`time_limits`."""
+
+    def do_handshake(self, block: bool = False) -> None:  # noqa: FBT001, FBT002 - the signature of ssl
+        """Bounded by the time to connect."""
+        self._limit(_deadlines.handshake)
+        super().do_handshake(block)
+
+    def recv_into(self, *args: Any, **kwargs: Any) -> int:  # noqa: ANN401 - the arguments of ssl
+        """Bounded by the time of the request."""
+        self._limit(_deadlines.request)
+        return super().recv_into(*args, **kwargs)
+
+    def send(self, *args: Any, **kwargs: Any) -> int:  # noqa: ANN401
+        """Bounded by the time of the request."""
+        self._limit(_deadlines.request)
+        return super().send(*args, **kwargs)
+
+    def _limit(self, deadline: float) -> None:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
+            raise TimeoutError("the key service took too long")
+        self.settimeout(remaining)
+
+
+def client_context(configuration: Configuration) -> ssl.SSLContext:
+    """A context that shows this client's certificate; it trusts only the configured CA and the right name [CL-KEY-001].
+
+    Raises:
+        ConfigurationError: a file cannot be read, or does not hold what it should
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.sslsocket_class = DeadlineSocket
+    try:
+        context.load_verify_locations(cafile=configuration.tls_ca)
+    except (OSError, ValueError) as error:
+        raise _unreadable("cipherlane.keyservice.tls.ca", error) from None
+    try:
+        context.load_cert_chain(configuration.tls_certificate, configuration.tls_key, password=_no_password)
+    except (OSError, ValueError) as error:
+        raise _unreadable("cipherlane.keyservice.tls.certificate or cipherlane.keyservice.tls.key", error) from None
+    return context
+
+
+def _no_password() -> str:
+    """Without this, OpenSSL asks at the terminal for the password of an encrypted key."""
+    raise ValueError("the private key is encrypted")
+
+
+def _unreadable(setting: str, error: Exception) -> ConfigurationError:
+    reason = getattr(error, "strerror", None) or getattr(error, "reason", None) or str(error) or type(error).__name__
+    return ConfigurationError(f"{setting}: cannot be used: {reason}")
