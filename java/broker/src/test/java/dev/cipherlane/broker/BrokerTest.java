@@ -6,10 +6,13 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.cipherlane.testing.BrokerProcess;
 import dev.cipherlane.testing.SegmentScanner;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
+import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.common.config.ConfigResource;
@@ -29,7 +32,7 @@ class BrokerTest {
             "--topics",
             "orders:3,canaries:1",
             "--topics",
-            "more:2",
+            "more:2,typed:1",
             "--set",
             "log.retention.hours=7");
   }
@@ -87,6 +90,31 @@ class BrokerTest {
     assertThat(report.hits().get(0).file().toString()).contains("canaries-0").endsWith(".log");
     assertThat(broker.segments()).contains(report.hits().get(0).file());
     assertThat(report.bytes()).isPositive();
+  }
+
+  /** Other folders run Kafka's tools like this. */
+  @Test
+  void comesWithTheToolsOfTheKafkaDistribution() throws Exception {
+    Path lib = Path.of(System.getProperty(BrokerProcess.JAR_PROPERTY)).resolveSibling("lib");
+    Process tool =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-cp",
+                lib + "/*",
+                "org.apache.kafka.tools.ConsoleProducer",
+                "--bootstrap-server",
+                broker.bootstrap(),
+                "--topic",
+                "typed")
+            .redirectErrorStream(true)
+            .start();
+    try (OutputStream keyboard = tool.getOutputStream()) {
+      keyboard.write("hello\n".getBytes(StandardCharsets.UTF_8));
+    }
+
+    assertThat(tool.waitFor(30, TimeUnit.SECONDS)).isTrue();
+    assertThat(tool.exitValue()).isZero();
+    assertThat(Clients.consume(broker.bootstrap(), "typed", 1)).containsExactly("hello");
   }
 
   private static SegmentScanner.Report scan(String... patterns) throws IOException {

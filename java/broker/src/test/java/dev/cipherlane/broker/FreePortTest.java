@@ -30,7 +30,7 @@ class FreePortTest {
   @Test
   void isGivenToNobodyElse() throws Exception {
     Set<Integer> reserved = new HashSet<>();
-    for (int i = 0; i < 50; i++) {
+    for (int i = 0; i < 200; i++) {
       assertThat(reserved.add(FreePort.reserve())).isTrue();
     }
     List<ServerSocket> others = new ArrayList<>();
