@@ -109,7 +109,7 @@ def _unique(members: list[tuple[str, Any]]) -> Vector:
 
 
 def _no_constant(name: str) -> None:
-    raise Refused(BAD)
+    raise ValueError(f"{name} is not JSON")
 
 
 def _fits(value: Any, depth: int) -> bool:
@@ -146,6 +146,6 @@ def _is_kid(text: Any) -> bool:
     return isinstance(text, str) and KID.fullmatch(text) is not None
 
 
-def _need(condition: bool) -> None:
+def _need(condition: object) -> None:
     if not condition:
         raise Refused(BAD)

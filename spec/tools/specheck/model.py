@@ -1,6 +1,6 @@
-"""A plain model of reader and writer, straight from envelope.md, with Tink as the cipher. It shares no code with the generator.
+"""A plain model of reader and writer, straight from envelope.md, with Tink as the cipher.
 
-It checks the vectors: every vector must end in it as the vector says.
+It checks the vectors, which must end in it as they say, and shares no code with the programs that make them.
 """
 
 import hashlib

@@ -23,9 +23,7 @@ def _primitive(key: bytes) -> aead.Aead:
     data = tink_pb2.KeyData(
         type_url=_TYPE_URL, value=xaes.SerializeToString(), key_material_type=tink_pb2.KeyData.SYMMETRIC
     )
-    entry = tink_pb2.Keyset.Key(
-        key_data=data, status=tink_pb2.ENABLED, key_id=1, output_prefix_type=tink_pb2.RAW
-    )
+    entry = tink_pb2.Keyset.Key(key_data=data, status=tink_pb2.ENABLED, key_id=1, output_prefix_type=tink_pb2.RAW)
     keyset = tink_pb2.Keyset(primary_key_id=1, key=[entry])
     handle = tink.proto_keyset_format.parse(keyset.SerializeToString(), secret_key_access.TOKEN)
     return handle.primitive(aead.Aead)

@@ -94,7 +94,9 @@ def bad_leases(answer: Answer) -> dict[str, tuple[str, str]]:
         "over-expires": "301",
     }
     old = '"refresh_in": 150'
-    cases = {f"refresh-{n}": (f"refresh_in is {v:.24}", swap(answer, old, f'"refresh_in": {v}')) for n, v in numbers.items()}
+    cases = {
+        f"refresh-{n}": (f"refresh_in is {v:.24}", swap(answer, old, f'"refresh_in": {v}')) for n, v in numbers.items()
+    }
     whole = '"refresh_in": 150, "expires_in": 300'
     for name, refresh, expires in (("zero", 0, 0), ("over-a-week", 150, 604801), ("negative", -2, -1)):
         given = f'"refresh_in": {refresh}, "expires_in": {expires}'
@@ -176,7 +178,7 @@ OTHER_ANSWERS = {
     "204": (204, JSON, "", BAD),
     "206": (206, JSON, None, BAD),
     "302": (302, JSON, None, BAD),
-    "307": (307, "text/html", "<a href=\"https://elsewhere.example\">moved</a>", BAD),
+    "307": (307, "text/html", '<a href="https://elsewhere.example">moved</a>', BAD),
     "304": (304, JSON, "", BAD),
     "404-answer": (404, JSON, None, BAD),
     "404-html": (404, "text/html", "<h1>404</h1>", BAD),
@@ -205,7 +207,13 @@ OTHER_ANSWERS = {
 def by_status(kind: str, common: Vector, good: Answer) -> Iterator[Vector]:
     """Refusals and strange answers; the body is the good answer where the table has none."""
     for status, code, reported in PROBLEMS:
-        document = {"status": status, "title": "Refused", "detail": "for this vector", "code": code, "request_id": "r-1"}
+        document = {
+            "status": status,
+            "title": "Refused",
+            "detail": "for this vector",
+            "code": code,
+            "request_id": "r-1",
+        }
         given = common | {"status": status, "content_type": PROBLEM, "body": text(document)}
         yield refused(f"{kind}-{status}-{code}", f"status {status}", given, reported, _covers(status, reported))
     for name, (status, content_type, body, reported) in OTHER_ANSWERS.items():

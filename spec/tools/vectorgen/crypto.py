@@ -50,7 +50,7 @@ def xaes_decrypt(key: bytes, nonce: bytes, ciphertext: bytes, aad: bytes) -> byt
     return AESGCM(derive(key, nonce)).decrypt(nonce[12:], ciphertext, aad)
 
 
-def associated_data(header: bytes, scope: str, bound: bool, record_key: bytes | None) -> bytes:
+def associated_data(header: bytes, scope: str, record_key: bytes | None, *, bound: bool) -> bytes:
     """The AAD [CL-ENV-021]; `header` is the first 20 bytes of the envelope."""
     name = scope.encode()
     aad = header + struct.pack(">H", len(name)) + name
@@ -78,7 +78,7 @@ class Record:
         return self.nonce_prefix + struct.pack(">I", self.counter)
 
     def aad(self) -> bytes:
-        return associated_data(self.header(), self.scope, bool(self.flags & KEY_BOUND), self.record_key)
+        return associated_data(self.header(), self.scope, self.record_key, bound=bool(self.flags & KEY_BOUND))
 
     def envelope(self) -> bytes:
         return self.header() + self.nonce() + xaes_encrypt(self.key, self.nonce(), self.plaintext, self.aad())

@@ -23,7 +23,9 @@ def _unknown_kids() -> Iterator[Vector]:
     given = view(BASE[:4] + bytes(16) + BASE[20:])
     yield fails("kid-zero", "a kid of zeros", given, "key-unknown", ["ENV-009"])
     other = {key_id(OTHER_KEY).hex(): {"scope": SCOPE, "key": OTHER_KEY.hex()}}
-    yield fails("kid-other-known", "another key of the scope is known", view(BASE, keys=other), "key-unknown", ["ENV-009"])
+    yield fails(
+        "kid-other-known", "another key of the scope is known", view(BASE, keys=other), "key-unknown", ["ENV-009"]
+    )
     given = view(BASE, keys=other | GIVES_KEY)
     yield opens("kid-of-two", "two keys are known, the kid chooses", given, b"ok", ["ENV-009"])
 
@@ -57,7 +59,9 @@ def _two_keys() -> Iterator[Vector]:
     made = record("two-keys")
     sealed = two_key_ciphertext((KEY, OTHER_KEY), made.nonce(), made.aad(), drbg("decrypt/two-keys/block", 16))
     value = made.header() + made.nonce() + sealed
-    yield opens("two-keys-named", "opens under two keys, this is the one it names", view(value), _opened(value), ["ENV-009"])
+    yield opens(
+        "two-keys-named", "opens under two keys, this is the one it names", view(value), _opened(value), ["ENV-009"]
+    )
     keys = {KID: {"scope": SCOPE, "key": OTHER_KEY.hex()}}
     covers = ["ENV-009", "KEY-004"]
     comment = "the tag fits this key too, but the kid does not"

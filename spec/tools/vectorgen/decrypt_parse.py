@@ -101,7 +101,10 @@ def _limit() -> Iterator[Vector]:
     yield fails("over-limit", "one byte over", given, "plaintext-too-long", ["ENV-013"])
     bound = record("limit/bound", bytes(33), flags=KEY_BOUND).envelope()
     cases = {
-        "key-unknown": ("the key is unknown too: no key is asked for", view(over.envelope(), max_plaintext=32, keys={})),
+        "key-unknown": (
+            "the key is unknown too: no key is asked for",
+            view(over.envelope(), max_plaintext=32, keys={}),
+        ),
         "tag": ("the tag is wrong too", view(flip(over.envelope(), -1), max_plaintext=32, keys=GIVES_KEY)),
         "bound": ("the record key is not known either", view(bound, max_plaintext=32)),
         "limit-1": ("a limit of one byte", view(BASE, max_plaintext=1)),

@@ -15,7 +15,9 @@ SCOPE = "claims"
 
 def record(label: str, plaintext: bytes = b"ok", **changes: Any) -> Record:
     """A record under KEY and SCOPE with a nonce of its own."""
-    return Record(**({"key": KEY, "scope": SCOPE, "nonce_prefix": drbg(f"decrypt/{label}", 20)} | changes), plaintext=plaintext)
+    return Record(
+        **({"key": KEY, "scope": SCOPE, "nonce_prefix": drbg(f"decrypt/{label}", 20)} | changes), plaintext=plaintext
+    )
 
 
 BASE = record("base").envelope()  # 62 bytes

@@ -64,7 +64,14 @@ def _good() -> Iterator[Vector]:
 
 def _errors_of_a_kid() -> Iterator[Vector]:
     """The others of the call are fine."""
-    codes = {"key-unknown": 0, "key-destroyed": 0, "scope-mismatch": 0, "not-authorized": 0, "made-up": 1, "internal": 1}
+    codes = {
+        "key-unknown": 0,
+        "key-destroyed": 0,
+        "scope-mismatch": 0,
+        "not-authorized": 0,
+        "made-up": 1,
+        "internal": 1,
+    }
     for code, foreign in codes.items():
         body = text(_answer(ENTRY, {"kid": KID_2, "error": {"code": code}}))
         keys = {KID: {"scope": "claims"}, KID_2: {"error": "not-authorized" if foreign else code}}
@@ -94,7 +101,12 @@ def _bad_entries() -> Iterator[Vector]:
         "scope": answering.BAD_SCOPES,
         "kid": answering.BAD_KIDS,
         "key": answering.BAD_KEYS,
-        "refresh_in": {"zero": ("0", 0), "string": ("a string", "150"), "over": ("over expires_in", 301), "absent": ("", ABSENT)},
+        "refresh_in": {
+            "zero": ("0", 0),
+            "string": ("a string", "150"),
+            "over": ("over expires_in", 301),
+            "absent": ("", ABSENT),
+        },
         "expires_in": {"over": ("more than a week", 604801), "fraction": ("", 300.5), "absent": ("", ABSENT)},
     }
     for member, cases in members.items():

@@ -22,12 +22,13 @@ def vectors() -> Iterator[Vector]:
 def _sizes() -> Iterator[Vector]:
     for size in (0, 1, 15, 16, 17, 1000):
         plaintext = drbg(f"encrypt/{size}", size)
-        yield _vector(f"{size}-bytes", f"a plaintext of {size} bytes", ["ENV-022", "ENV-040"], plaintext=plaintext)
+        covers = ["ENV-022"] if size else ["ENV-022", "ENV-040"]
+        yield _vector(f"{size}-bytes", f"a plaintext of {size} bytes", covers, plaintext=plaintext)
 
 
 def _counters() -> Iterator[Vector]:
     for counter in (1, 0x01020304, 0xFFFFFFFE):
-        yield _vector(f"counter-{counter:08x}", "the counter is big-endian", ["ENV-022", "ENV-032"], counter=counter)
+        yield _vector(f"counter-{counter:08x}", "the counter is big-endian", ["ENV-022"], counter=counter)
 
 
 def _scopes() -> Iterator[Vector]:

@@ -43,7 +43,11 @@ def _good() -> Iterator[Vector]:
     for name, scope in {"1-byte": "s", "249-bytes": "s" * 249}.items():
         given = _given(text(GOOD | {"scope": scope}))
         yield _takes(f"scope-{name}", "the limits are allowed", given, TAKEN | {"scope": scope})
-    types = {"charset": "application/json; charset=utf-8", "case": "Application/JSON", "tight": "application/json;charset=UTF-8"}
+    types = {
+        "charset": "application/json; charset=utf-8",
+        "case": "Application/JSON",
+        "tight": "application/json;charset=UTF-8",
+    }
     for name, content_type in types.items():
         yield _takes(f"type-{name}", content_type, _given(text(GOOD), content_type), TAKEN)
     more = GOOD | {"note": {"any": ["thing", None, True, 7]}}
@@ -77,6 +81,8 @@ def _bad_keys() -> Iterator[Vector]:
         yield _refuses(f"key-{size}-bytes", f"{size} bytes", body, "key-malformed", ["KEY-004"])
     wrong = {"other": GOOD | {"key": b64(KEY_2)}, "other-kid": GOOD | {"kid": "0" * 32}}
     for name, answer in wrong.items():
-        yield _refuses(f"key-{name}", "key and kid do not belong together", text(answer), "key-id-mismatch", ["KEY-004"])
+        yield _refuses(
+            f"key-{name}", "key and kid do not belong together", text(answer), "key-id-mismatch", ["KEY-004"]
+        )
     both = text(GOOD | {"key": b64(KEY[:31]), "refresh_in": 0})
     yield _refuses("key-and-lease", "a key of 31 bytes, and no valid lease: the answer first", both, BAD)

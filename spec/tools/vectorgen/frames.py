@@ -19,18 +19,18 @@ def header(size: int | None, descriptor: int = 0) -> bytes:
     return MAGIC + bytes([descriptor | 0xE0]) + struct.pack("<Q", size)
 
 
-def block(kind: int, size: int, content: bytes, last: bool) -> bytes:
+def block(kind: int, size: int, content: bytes, *, last: bool) -> bytes:
     """One block: 3 bytes of header, then its content."""
     return struct.pack("<I", size << 3 | kind << 1 | last)[:3] + content
 
 
-def raw(content: bytes, claimed: int | None = None, sized: bool = True) -> bytes:
+def raw(content: bytes, claimed: int | None = None, *, sized: bool = True) -> bytes:
     """One frame with one stored block; `claimed` is what the header says of its size."""
     size = (len(content) if claimed is None else claimed) if sized else None
     return header(size) + block(RAW, len(content), content, last=True)
 
 
-def run(byte: bytes, size: int, sized: bool) -> bytes:
+def run(byte: bytes, size: int, *, sized: bool) -> bytes:
     """One frame of `size` equal bytes, 4 bytes a block: a bomb if size is large."""
     blocks = [min(BLOCK_MAX, size - at) for at in range(0, size, BLOCK_MAX)]
     body = (block(RLE, n, byte, last=i == len(blocks) - 1) for i, n in enumerate(blocks))
@@ -54,5 +54,5 @@ def huge_window(content: bytes) -> bytes:
 
 def compressed(content: bytes) -> bytes:
     """A frame of the reference library, level 3, with checksum and content size."""
-    options = {CompressionParameter.compression_level: 3, CompressionParameter.checksum_flag: 1}
+    options: dict[int, int] = {CompressionParameter.compression_level: 3, CompressionParameter.checksum_flag: 1}
     return compress(content, options=options)
