@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -98,8 +99,7 @@ func runServer(ctx context.Context, cfg config.Config, s *streams, ready func(se
 	go func() { done <- opened.Run(ctx, reload) }()
 	if err := ready(opened.Addresses()); err != nil {
 		cancel()
-		<-done
-		return err
+		return errors.Join(err, <-done)
 	}
 	return <-done
 }

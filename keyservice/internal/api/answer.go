@@ -31,7 +31,7 @@ type encryptionKeyAnswer struct {
 type decryptionKeysAnswer struct {
 	Plaintext string `json:"plaintext"`
 	lease
-	Keys      []decryptionKeyAnswer `json:"keys"`
+	Keys []decryptionKeyAnswer `json:"keys"`
 }
 
 type decryptionKeyAnswer struct {

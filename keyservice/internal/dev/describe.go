@@ -40,7 +40,7 @@ const description = `Cipherlane key service for development, ready at %[1]s
   audit log           %[4]s
 
 Java producer (properties)
-  interceptor.classes=io.cipherlane.kafka.EncryptingProducerInterceptor
+  interceptor.classes=dev.cipherlane.kafka.EncryptingProducerInterceptor
   cipherlane.keyservice.urls=%[1]s
   cipherlane.keyservice.tls.ca=%[5]s
   cipherlane.keyservice.tls.certificate=%[6]s

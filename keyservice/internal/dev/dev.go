@@ -143,4 +143,3 @@ func (f Folder) writeStore() error {
 	}
 	return embedded.Init(paths)
 }
-

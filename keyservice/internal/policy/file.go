@@ -18,7 +18,10 @@ type File struct {
 // Open reads the file for the first time.
 func Open(path string) (*File, error) {
 	f := &File{path: path}
-	return f, f.Reload()
+	if err := f.Reload(); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // Reload reads the file again. When it is invalid, nothing changes and the error names the line [CL-POL-005].

@@ -14,7 +14,6 @@ const maxRules = 10_000
 
 type (
 	node   = strictyaml.Node
-	field  = strictyaml.Field
 	fields = map[string]strictyaml.Field
 )
 
@@ -128,10 +127,10 @@ func readGrant(n node) (grant, error) {
 			return readLease(n, g.lease)
 		}},
 	})
-	if err != nil {
-		return g, err
+	if err == nil {
+		err = g.check(n)
 	}
-	return g, g.check(n)
+	return g, err
 }
 
 func (g *grant) readActions(n node) error {

@@ -48,31 +48,33 @@ type Server struct {
 }
 
 // Open opens everything that the configuration names and listens. On an error nothing stays open.
-func Open(cfg config.Config, log *slog.Logger) (s *Server, err error) {
-	s = &Server{cfg: cfg, log: log, metrics: metrics.New()}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.closeAll())
-		}
-	}()
-	if s.policy, err = policy.Open(cfg.Policy); err != nil {
-		return nil, err
+func Open(cfg config.Config, log *slog.Logger) (*Server, error) {
+	s := &Server{cfg: cfg, log: log, metrics: metrics.New()}
+	if err := s.open(); err != nil {
+		return nil, errors.Join(err, s.closeAll())
 	}
-	tlsConfig, err := loadTLS(cfg.TLS)
+	return s, nil
+}
+
+func (s *Server) open() (err error) {
+	if s.policy, err = policy.Open(s.cfg.Policy); err != nil {
+		return err
+	}
+	tlsConfig, err := loadTLS(s.cfg.TLS)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if s.store, err = openStore(cfg.Store); err != nil {
-		return nil, err
+	if s.store, err = openStore(s.cfg.Store); err != nil {
+		return err
 	}
-	if s.audit, err = audit.OpenFile(cfg.Audit, log); err != nil {
-		return nil, err
+	if s.audit, err = audit.OpenFile(s.cfg.Audit, s.log); err != nil {
+		return err
 	}
 	s.metrics.WatchKeys(s.store)
 	s.api = s.newHTTP(s.newAPI())
 	s.api.TLSConfig = tlsConfig
 	s.admin = s.newHTTP(s.newAdmin())
-	return s, s.listen()
+	return s.listen()
 }
 
 // openStore is the one place that chooses a backend. A nil *embedded.Store must not become a non-nil store.Store.
@@ -103,7 +105,7 @@ func (s *Server) newHTTP(h http.Handler) *http.Server {
 
 func (s *Server) listen() error {
 	for i, address := range []string{s.cfg.Listen, s.cfg.AdminListen} {
-		l, err := net.Listen("tcp", address)
+		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 		if err != nil {
 			return fmt.Errorf("listen on %s: %w", address, err)
 		}

@@ -79,8 +79,7 @@ func (s *Service) Refuse(ctx context.Context, record audit.Record, cause error) 
 }
 
 func asRefusal(err error) *refusal.Error {
-	var r *refusal.Error
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*refusal.Error](err); ok {
 		return r
 	}
 	return refusal.Because(refusal.Internal, err, "the key service failed; its log has more under this request_id")

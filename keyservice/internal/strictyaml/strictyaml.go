@@ -68,8 +68,7 @@ func Parse(file string, data []byte) (Node, error) {
 
 // syntaxError keeps the parser's text, which has the line, on one line of ours.
 func syntaxError(file string, err error) error {
-	var parse *yaml.LoadError
-	if errors.As(err, &parse) {
+	if parse, ok := errors.AsType[*yaml.LoadError](err); ok {
 		return &Error{file, parse.Mark.Line, parse.Message}
 	}
 	return &Error{file, 0, strings.ReplaceAll(err.Error(), "\n", " ")}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/files"
 )
@@ -102,7 +103,7 @@ func openFile(paths Paths) (*Store, error) {
 }
 
 func openError(path string, err error) error {
-	if errors.Is(err, bbolt.ErrTimeout) {
+	if errors.Is(err, bolterrors.ErrTimeout) {
 		return fmt.Errorf("the key store %s is in use by another process", path)
 	}
 	return damaged(path, err)
