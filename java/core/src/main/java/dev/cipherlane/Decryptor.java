@@ -1,0 +1,173 @@
+package dev.cipherlane;
+
+import dev.cipherlane.cipher.DerivedKeys;
+import dev.cipherlane.cipher.KeyId;
+import dev.cipherlane.envelope.Envelope;
+import dev.cipherlane.envelope.Header;
+import dev.cipherlane.keys.DataKey;
+import dev.cipherlane.keys.DecryptionKeys;
+import dev.cipherlane.keys.KeySource;
+import dev.cipherlane.keys.LeaseClock;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.HashSet;
+import java.util.Set;
+import javax.crypto.AEADBadTagException;
+
+/**
+ * Topic and bytes in, bytes out: what a consumer may see in the place of a record value.
+ * Thread-safe.
+ */
+public final class Decryptor implements AutoCloseable {
+  private static final int MAX_TRIES = 3;
+
+  private final DerivedKeys derivedKeys = new DerivedKeys();
+  private final DecryptionKeys keys;
+  private final Duration deadline;
+  private final int maxPlaintext;
+
+  /**
+   * Makes a decryptor that asks the key service.
+   *
+   * @param configuration the settings
+   * @throws CipherlaneException {@code configuration-invalid}
+   */
+  public Decryptor(Configuration configuration) {
+    this(KeySources.of(configuration), LeaseClock.system(), configuration);
+  }
+
+  Decryptor(KeySource source, LeaseClock clock, Configuration configuration) {
+    this.keys = new DecryptionKeys(source, clock, configuration.keys(), derivedKeys::forget);
+    this.deadline = configuration.keys().deadline();
+    this.maxPlaintext = configuration.maxPlaintext();
+  }
+
+  /**
+   * Says until when a call may wait that begins now [CL-KEY-011].
+   *
+   * @return nanoseconds of {@link System#nanoTime}, to be given to all calls for one batch
+   */
+  public long deadline() {
+    return System.nanoTime() + deadline.toNanos();
+  }
+
+  /**
+   * Asks for all keys that a batch of values needs, in as few calls as possible, and does not wait.
+   * What is not an envelope, or a broken one, is passed over: {@link #decrypt} will say so.
+   *
+   * @param topic the topic that they were read from
+   * @param values record values; some may be null
+   */
+  public void prepare(String topic, Collection<byte[]> values) {
+    if (!TopicName.valid(topic)) {
+      return;
+    }
+    Set<KeyId> kids = new HashSet<>();
+    boolean plaintext = false;
+    for (byte[] value : values) {
+      if (value == null) {
+        continue;
+      }
+      if (!Envelope.isEnvelope(value)) {
+        plaintext = true;
+      } else if (Envelope.wellFormed(value)) {
+        kids.add(Envelope.parse(value).kid());
+      }
+    }
+    keys.prepare(topic, kids, plaintext);
+  }
+
+  /**
+   * Decrypts a value, or passes plaintext on where the policy accepts it.
+   *
+   * @param topic the topic that the record was read from
+   * @param recordKey the record key, where the caller sees it
+   * @param value the record value; null stays null [CL-ENV-001]
+   * @param deadline until when to wait for keys, from {@link #deadline()}
+   * @return the plaintext: a new array, or {@code value} itself if it is plaintext
+   * @throws CipherlaneException if it cannot be shown; null, an empty value or the envelope are
+   *     never returned instead [CL-ENV-012]
+   */
+  public byte[] decrypt(String topic, RecordKey recordKey, byte[] value, long deadline) {
+    if (value == null) {
+      return null;
+    }
+    TopicName.check(topic);
+    return Envelope.isEnvelope(value)
+        ? decryptEnvelope(topic, recordKey, value, deadline)
+        : plaintext(topic, value, deadline);
+  }
+
+  private byte[] plaintext(String topic, byte[] value, long deadline) {
+    if (!keys.plaintextAccepted(topic, deadline)) {
+      throw new CipherlaneException(
+          ErrorCode.PLAINTEXT_REJECTED, topic, null, "the record is not encrypted", null);
+    }
+    return value;
+  }
+
+  private byte[] decryptEnvelope(String topic, RecordKey recordKey, byte[] value, long deadline) {
+    Envelope envelope = Envelope.parse(value);
+    if (!envelope.compressed() && envelope.plaintextSize() > maxPlaintext) {
+      throw Encryptor.tooLong(topic, envelope.plaintextSize(), maxPlaintext);
+    }
+    if (envelope.keyBound() && !recordKey.known()) {
+      throw new CipherlaneException(
+          ErrorCode.RECORD_KEY_UNAVAILABLE,
+          topic,
+          envelope.kid(),
+          "the record key is bound, and not to be seen here",
+          null);
+    }
+    byte[] decrypted = decrypt(topic, envelope, recordKey, value, deadline);
+    return envelope.compressed() ? decompress(decrypted) : decrypted;
+  }
+
+  private byte[] decompress(byte[] frame) {
+    try {
+      return Zstd.decompress(frame, maxPlaintext);
+    } catch (LinkageError e) {
+      throw new CipherlaneException(
+          ErrorCode.DECOMPRESSION_FAILED,
+          "the library zstd-jni, which kafka-clients brings, is missing",
+          e);
+    }
+  }
+
+  private byte[] decrypt(
+      String topic, Envelope envelope, RecordKey recordKey, byte[] value, long deadline) {
+    KeyId kid = envelope.kid();
+    for (int attempt = 1; ; attempt++) {
+      try {
+        DataKey key = keys.get(topic, kid, deadline);
+        byte[] aad = aad(envelope, key, recordKey);
+        return derivedKeys.decrypt(kid, key.secret(), aad, value, Envelope.NONCE_OFFSET);
+      } catch (AEADBadTagException e) {
+        throw new CipherlaneException(
+            ErrorCode.AUTHENTICATION_FAILED, topic, kid, "the tag does not fit", null);
+      } catch (IllegalStateException e) {
+        if (attempt == MAX_TRIES) {
+          throw new CipherlaneException(ErrorCode.INTERNAL, topic, kid, "the cipher failed", e);
+        }
+      } catch (CipherlaneException e) {
+        if (e.code() != ErrorCode.LEASE_EXPIRED || attempt == MAX_TRIES) {
+          throw e;
+        }
+      }
+    }
+  }
+
+  private static byte[] aad(Envelope envelope, DataKey key, RecordKey recordKey) {
+    if (envelope.flags() == 0) {
+      return key.header().aad();
+    }
+    Header header = Header.of(envelope.flags(), key.kid(), key.scope());
+    return envelope.keyBound() ? header.aad(recordKey.bytes()) : header.aad();
+  }
+
+  /** Wipes all keys. What is being decrypted ends with an error. */
+  @Override
+  public void close() {
+    keys.close();
+  }
+}

@@ -1,0 +1,117 @@
+package dev.cipherlane.cipher;
+
+import java.nio.ByteBuffer;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import javax.crypto.AEADBadTagException;
+import javax.crypto.SecretKey;
+
+/**
+ * Decrypts, with a bounded cache of derived keys by key id and the first 12 bytes of the nonce: the
+ * records of one encrypting session derive once. What leaves the cache is wiped. Thread-safe.
+ */
+public final class DerivedKeys {
+  /** Derived keys held at once ({@code spec/limits.md}). */
+  public static final int MAX = 4096;
+
+  private record Id(KeyId kid, long nonceHigh, int nonceLow) {}
+
+  private final Map<Id, Secret> keys = new LinkedHashMap<>(16, 0.75f, true);
+
+  /** Makes an empty cache. */
+  public DerivedKeys() {}
+
+  /**
+   * Verifies and decrypts.
+   *
+   * @param kid the data key's id
+   * @param dataKey the data key
+   * @param aad the additional data
+   * @param in nonce, ciphertext and tag, from {@code offset} to the end
+   * @param offset where the nonce begins; at least 40 bytes follow
+   * @return the plaintext
+   * @throws AEADBadTagException if the tag does not fit
+   * @throws IllegalStateException if the data key was destroyed
+   */
+  public byte[] decrypt(KeyId kid, SecretKey dataKey, byte[] aad, byte[] in, int offset)
+      throws AEADBadTagException {
+    Id id = id(kid, in, offset);
+    try {
+      return Gcm.decrypt(derived(id, dataKey, in, offset), aad, in, offset + Xaes.DERIVING_SIZE);
+    } catch (IllegalStateException e) {
+      if (dataKey.isDestroyed()) {
+        throw e;
+      }
+      // Another thread pushed the derived key out of the cache, which wiped it. This one is nobody
+      // else's.
+      return decryptOnce(dataKey, aad, in, offset);
+    }
+  }
+
+  private static byte[] decryptOnce(SecretKey dataKey, byte[] aad, byte[] in, int offset)
+      throws AEADBadTagException {
+    Secret derived = Xaes.derive(dataKey, in, offset);
+    try {
+      return Gcm.decrypt(derived, aad, in, offset + Xaes.DERIVING_SIZE);
+    } finally {
+      derived.destroy();
+    }
+  }
+
+  private static Id id(KeyId kid, byte[] in, int offset) {
+    ByteBuffer nonce = ByteBuffer.wrap(in, offset, Xaes.DERIVING_SIZE);
+    return new Id(kid, nonce.getLong(), nonce.getInt());
+  }
+
+  private Secret derived(Id id, SecretKey dataKey, byte[] in, int offset) {
+    synchronized (keys) {
+      Secret known = keys.get(id);
+      if (known != null) {
+        return known;
+      }
+      // Within the lock, as forget() is: what a wiped key derived cannot come in after it.
+      Secret derived = Xaes.derive(dataKey, in, offset);
+      keys.put(id, derived);
+      removeOldest();
+      return derived;
+    }
+  }
+
+  private void removeOldest() {
+    if (keys.size() > MAX) {
+      Iterator<Secret> oldestFirst = keys.values().iterator();
+      oldestFirst.next().destroy();
+      oldestFirst.remove();
+    }
+  }
+
+  /**
+   * Wipes all that was derived from a data key. To be called once that key is destroyed, and not
+   * before.
+   *
+   * @param kid the data key's id
+   */
+  public void forget(KeyId kid) {
+    synchronized (keys) {
+      keys.entrySet()
+          .removeIf(entry -> entry.getKey().kid().equals(kid) && wiped(entry.getValue()));
+    }
+  }
+
+  private static boolean wiped(Secret key) {
+    key.destroy();
+    return true;
+  }
+
+  /**
+   * Counts.
+   *
+   * @return derived keys held now, 0 to 4,096
+   */
+  public int size() {
+    synchronized (keys) {
+      return keys.size();
+    }
+  }
+}

@@ -1,0 +1,170 @@
+package dev.cipherlane.keys;
+
+import dev.cipherlane.CipherlaneException;
+import dev.cipherlane.ErrorCode;
+import dev.cipherlane.cipher.EncryptingSession;
+import dev.cipherlane.cipher.KeyId;
+import dev.cipherlane.cipher.Secret;
+import dev.cipherlane.envelope.Header;
+import java.util.Optional;
+
+/**
+ * A handle on a data key: its id, its scope, the encrypting session that runs under it, and how
+ * much was encrypted. It goes on until it is wiped; it never shows the key [CL-KEY-015].
+ * Thread-safe.
+ */
+public final class DataKey {
+  private final KeyId kid;
+  private final String scope;
+  private final Secret secret;
+  private final Header header;
+
+  private volatile EncryptingSession session;
+  private long endedRecords;
+  private long endedBytes;
+  private long reportedRecords;
+  private long reportedBytes;
+
+  private DataKey(KeyId kid, String scope, Secret secret) {
+    this.kid = kid;
+    this.scope = scope;
+    this.secret = secret;
+    this.header = Header.of(0, kid, scope);
+  }
+
+  /**
+   * Takes a key over and checks that it is the one that the kid names.
+   *
+   * @param kid the key id that it should have
+   * @param scope the scope, 1 to 249 bytes
+   * @param bytes the key; the array is wiped
+   * @return the handle
+   * @throws CipherlaneException {@code key-malformed} or {@code key-id-mismatch} [CL-KEY-004]
+   *     [CL-ENV-009]
+   */
+  public static DataKey of(KeyId kid, String scope, byte[] bytes) {
+    if (bytes.length != Secret.SIZE) {
+      String detail = "the key service gave " + bytes.length + " bytes, of 32";
+      java.util.Arrays.fill(bytes, (byte) 0);
+      throw new CipherlaneException(ErrorCode.KEY_MALFORMED, null, kid, detail, null);
+    }
+    Secret secret = Secret.take(bytes);
+    if (!KeyId.of(secret).equals(kid)) {
+      secret.destroy();
+      throw new CipherlaneException(
+          ErrorCode.KEY_ID_MISMATCH, null, kid, "the key given has another id", null);
+    }
+    return new DataKey(kid, scope, secret);
+  }
+
+  /**
+   * Gives the key id.
+   *
+   * @return the id, recomputed from the key
+   */
+  public KeyId kid() {
+    return kid;
+  }
+
+  /**
+   * Gives the scope.
+   *
+   * @return its name
+   */
+  public String scope() {
+    return scope;
+  }
+
+  /**
+   * Gives the start of envelopes without flags, and their additional data.
+   *
+   * @return the same one every time
+   */
+  public Header header() {
+    return header;
+  }
+
+  /**
+   * Gives the key to the cipher.
+   *
+   * @return the key, which may be wiped at any moment
+   */
+  public Secret secret() {
+    return secret;
+  }
+
+  /**
+   * Gives the running session, beginning the first one.
+   *
+   * @param now time of the lease clock, in nanoseconds
+   * @return the session, which may be over
+   * @throws IllegalStateException if the key was wiped
+   */
+  public EncryptingSession session(long now) {
+    EncryptingSession running = session;
+    return running != null ? running : sessionAfter(null, now);
+  }
+
+  /**
+   * Begins the next session, unless another thread did.
+   *
+   * @param ended the session that is over, or null before the first
+   * @param now time of the lease clock, in nanoseconds
+   * @return the session that runs
+   * @throws IllegalStateException if the key was wiped
+   */
+  public synchronized EncryptingSession sessionAfter(EncryptingSession ended, long now) {
+    if (session == ended) {
+      EncryptingSession next = EncryptingSession.begin(secret, now);
+      end();
+      session = next;
+    }
+    return session;
+  }
+
+  private void end() {
+    if (session != null) {
+      endedRecords += session.records();
+      endedBytes += session.bytes();
+      session.destroy();
+      session = null;
+    }
+  }
+
+  /**
+   * Takes what is to be reported.
+   *
+   * @return empty if nothing was encrypted since the last time
+   */
+  synchronized Optional<Usage> takeUsage() {
+    EncryptingSession running = session;
+    long records = endedRecords + (running == null ? 0 : running.records()) - reportedRecords;
+    long bytes = endedBytes + (running == null ? 0 : running.bytes()) - reportedBytes;
+    if (records == 0) {
+      return Optional.empty();
+    }
+    reportedRecords += records;
+    reportedBytes += bytes;
+    return Optional.of(new Usage(kid, records, bytes));
+  }
+
+  /** Puts back what could not be reported. */
+  synchronized void giveBack(Usage usage) {
+    reportedRecords -= usage.records();
+    reportedBytes -= usage.bytes();
+  }
+
+  /** Wipes the key and what was derived from it for encrypting. May be called more than once. */
+  public void destroy() {
+    secret.destroy();
+    synchronized (this) {
+      end();
+    }
+  }
+
+  /** Names the key id and the scope, which are no secrets. */
+  @Override
+  public String toString() {
+    return "DataKey[kid=" + kid + ", scope=" + scope + "]";
+  }
+}

@@ -1,0 +1,109 @@
+package dev.cipherlane.keys;
+
+import dev.cipherlane.CipherlaneException;
+import dev.cipherlane.ErrorCode;
+import java.util.Optional;
+import java.util.concurrent.RejectedExecutionException;
+
+/**
+ * What may be encrypted, by topic: the data keys with their leases, renewed ahead of time and off
+ * the calling thread, wiped when they end. Thread-safe.
+ */
+public final class EncryptionKeys implements AutoCloseable {
+  private final KeySource source;
+  private final LeaseClock clock;
+  private final KeyLimits limits;
+  private final Slots<String, EncryptionGrant> slots;
+  private final Workers workers;
+
+  /**
+   * Makes an empty cache.
+   *
+   * @param source whom to ask; closed with the cache
+   * @param clock what leases are measured on
+   * @param limits its limits
+   */
+  public EncryptionKeys(KeySource source, LeaseClock clock, KeyLimits limits) {
+    this.source = source;
+    this.clock = clock;
+    this.limits = limits;
+    this.slots = new Slots<>(limits.max());
+    this.workers = new Workers("encryption-keys", this::expire, clock);
+  }
+
+  /**
+   * Gives what may be done with a topic now. Asks the key service, and waits, only if nothing valid
+   * is held.
+   *
+   * @param topic a valid topic name
+   * @param now time of the lease clock
+   * @return the grant; its key may be wiped at any moment, when its lease ends
+   * @throws CipherlaneException the key service's refusal, or that there is no answer
+   */
+  public EncryptionGrant get(String topic, long now) {
+    Slot<EncryptionGrant> slot = slots.slot(topic, now, made -> new Slot<>(topic, null, made));
+    EncryptionGrant fresh = slot.fresh(now);
+    return fresh != null ? fresh : renewed(topic, slot, now);
+  }
+
+  private EncryptionGrant renewed(String topic, Slot<EncryptionGrant> slot, long now) {
+    if (slot.claim(now)) {
+      submit(topic, slot);
+    }
+    EncryptionGrant usable = slot.usable(now);
+    return usable != null
+        ? usable
+        : slot.await(now, System.nanoTime() + limits.deadline().toNanos());
+  }
+
+  private void submit(String topic, Slot<EncryptionGrant> slot) {
+    try {
+      workers.execute(() -> ask(topic, slot));
+    } catch (RejectedExecutionException e) {
+      fail(slot, new CipherlaneException(ErrorCode.CLOSED, "the encryptor was closed", e));
+    }
+  }
+
+  private void ask(String topic, Slot<EncryptionGrant> slot) {
+    Optional<DataKey> last = slot.last().map(EncryptionGrant::key);
+    Optional<Usage> usage = last.flatMap(DataKey::takeUsage);
+    try {
+      KeySource.EncryptionAnswer answer = source.encryptionKey(topic, usage);
+      slot.granted(new EncryptionGrant(answer.mode(), answer.key()), answer.term());
+    } catch (CipherlaneException e) {
+      // What did not arrive is reported the next time; what was refused never will be taken.
+      if (e.code().retriable()) {
+        usage.ifPresent(unreported -> last.orElseThrow().giveBack(unreported));
+      }
+      fail(slot, e);
+    } catch (RuntimeException | Error e) {
+      fail(slot, new CipherlaneException(ErrorCode.INTERNAL, "the request failed", e));
+    }
+  }
+
+  private void fail(Slot<EncryptionGrant> slot, CipherlaneException error) {
+    slot.failed(error, clock.now(), limits.backoff().toNanos());
+  }
+
+  /**
+   * Wipes what has ended; a timer does it as well.
+   *
+   * @param now time of the lease clock
+   * @return nanoseconds until the next lease ends
+   */
+  long expire(long now) {
+    return slots.expire(now);
+  }
+
+  int size() {
+    return slots.size();
+  }
+
+  /** Wipes all keys; who waits is told {@code closed}. May be called more than once. */
+  @Override
+  public void close() {
+    workers.close();
+    slots.close();
+    source.close();
+  }
+}

@@ -1,0 +1,20 @@
+package dev.cipherlane.keys;
+
+/**
+ * What a lease is for.
+ *
+ * @param <G> the type itself
+ */
+interface Grant<G extends Grant<G>> {
+  /** Wipes the key, if there is one. May be called more than once. */
+  void wipe();
+
+  /**
+   * Chooses between this grant and the one that a renewal brought, and wipes the other: a key that
+   * stays the same goes on with its encrypting session.
+   *
+   * @param next the new grant
+   * @return the one to use from now on
+   */
+  G renewedBy(G next);
+}
