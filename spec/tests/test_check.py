@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT, must, replace, write
-from specheck import musts
+from specheck import musts, prose
 from specheck.tree import Tree
 
 OPENAPI = "openapi: 3.1.0\ninfo: {title: t, version: '1'}\npaths: {}\n"
@@ -19,10 +19,20 @@ def complete(copy: Tree) -> Tree:
     uncovered = [fault.split(" ")[0] for fault in musts.every_id_is_covered(copy)]
     write(copy.root, "python/tests/test_all.py", "\n".join(uncovered))
     write(copy.root, "spec/openapi.yaml", OPENAPI)
-    for folder in ("tools", "tools/vectorgen", "tests"):
-        (copy.spec / folder).mkdir(parents=True, exist_ok=True)
-    write(copy.root, "spec/tools/vectorgen/crypto.py", "")
+    for path in copy.prose():
+        for _, target in prose.links(path):
+            _make(path.parent / target.partition("#")[0], target)
     return copy
+
+
+def _make(path: Path, target: str) -> None:
+    """Makes what is linked to outside of the copy."""
+    if "://" in target or path.exists():
+        return
+    folder = path if target.endswith("/") else path.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    if folder != path:
+        path.touch()
 
 
 def run(root: Path) -> tuple[int, str]:

@@ -70,6 +70,7 @@ def broken_json(answer: Answer) -> dict[str, tuple[str, str]]:
         "duplicate-other": ("a member twice, different", body[:-1] + ', "expires_in": 301}'),
         "duplicate-escaped": ("a member twice, once escaped", body[:-1] + r', "expires\u005fin": 300}'),
         "duplicate-unknown": ("an unknown member twice", body[:-1] + ', "note": 1, "note": 1}'),
+        "nan-unknown": ("NaN in an unknown member", body[:-1] + ', "note": NaN}'),
         "depth-9": ("nested 9 deep", text(changed(answer, note=nested(8)))),
         "depth-500": ("nested 500 deep", text(changed(answer, note=nested(499)))),
     }
