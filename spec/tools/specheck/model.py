@@ -43,6 +43,8 @@ def topic(given: Vector) -> Vector:
 
 def write(given: Vector) -> Vector:
     value = given["value"]
+    if value is not None and len(value) // 2 > given["max_plaintext"]:
+        raise Refused("plaintext-too-long")
     if given["mode"] == "forbid":
         raise Refused("topic-forbidden")
     if value is None:
@@ -51,8 +53,6 @@ def write(given: Vector) -> Vector:
         if value.startswith("c19e"):
             raise Refused("ambiguous-plaintext")
         return {"action": "unchanged"}
-    if len(value) // 2 > given["max_plaintext"]:
-        raise Refused("plaintext-too-long")
     return {"action": "encrypt"}
 
 

@@ -31,6 +31,9 @@ def _encrypt() -> Iterator[Vector]:
         comment = f"{size} bytes, the limit is {limit}"
         given = _given("encrypt", drbg("write", size), limit)
         yield refused(f"write-{name}", comment, given, "plaintext-too-long", ["ENV-042"])
+    for mode in ("clear", "forbid"):
+        given = _given(mode, drbg("write", LIMIT + 1))
+        yield refused(f"write-{mode}-too-long", "in any mode", given, "plaintext-too-long", ["ENV-042"])
 
 
 def _clear() -> Iterator[Vector]:
@@ -48,3 +51,5 @@ def _forbid() -> Iterator[Vector]:
     for name, value in {"value": b"forbidden", "empty": b"", "magic": b"\xc1\x9e"}.items():
         given = _given("forbid", value)
         yield refused(f"write-forbid-{name}", "the policy says forbid", given, "topic-forbidden", ["ERR-002"])
+    comment = "a tombstone is a record too"
+    yield refused("write-forbid-null", comment, _given("forbid", None), "topic-forbidden", ["ENV-040"])
