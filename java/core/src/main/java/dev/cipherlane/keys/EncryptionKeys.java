@@ -2,6 +2,7 @@ package dev.cipherlane.keys;
 
 import dev.cipherlane.CipherlaneException;
 import dev.cipherlane.ErrorCode;
+import dev.cipherlane.TopicName;
 import java.util.Optional;
 import java.util.concurrent.RejectedExecutionException;
 
@@ -41,9 +42,15 @@ public final class EncryptionKeys implements AutoCloseable {
    * @throws CipherlaneException the key service's refusal, or that there is no answer
    */
   public EncryptionGrant get(String topic, long now) {
-    Slot<EncryptionGrant> slot = slots.slot(topic, now, made -> new Slot<>(topic, null, made));
+    Slot<EncryptionGrant> slot = slots.slot(topic, now, made -> newSlot(topic, made));
     EncryptionGrant fresh = slot.fresh(now);
     return fresh != null ? fresh : renewed(topic, slot, now);
+  }
+
+  private static Slot<EncryptionGrant> newSlot(String topic, long now) {
+    // Here, and not for every record.
+    TopicName.check(topic);
+    return new Slot<>(topic, null, now);
   }
 
   private EncryptionGrant renewed(String topic, Slot<EncryptionGrant> slot, long now) {

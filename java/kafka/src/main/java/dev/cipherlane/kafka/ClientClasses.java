@@ -1,0 +1,57 @@
+package dev.cipherlane.kafka;
+
+import dev.cipherlane.CipherlaneException;
+import dev.cipherlane.ErrorCode;
+import java.util.Map;
+import org.apache.kafka.common.config.ConfigException;
+
+/** What stands in a client's properties about classes, and how mistakes there are told. */
+final class ClientClasses {
+  private ClientClasses() {}
+
+  /** The name of a class that a setting gives, as a class or as text; empty if it is not set. */
+  static String name(Map<String, ?> settings, String setting) {
+    Object value = settings.get(setting);
+    if (value == null) {
+      return "";
+    }
+    return value instanceof Class<?> type ? type.getName() : value.toString().strip();
+  }
+
+  /** Makes what a required setting names. */
+  static <T> T instance(Map<String, ?> settings, String setting, Class<T> type) {
+    String name = name(settings, setting);
+    if (name.isEmpty()) {
+      throw invalid(setting, "required: the class that it wraps");
+    }
+    try {
+      Class<?> found =
+          settings.get(setting) instanceof Class<?> given
+              ? given
+              : Class.forName(name, true, loader());
+      return type.cast(found.getDeclaredConstructor().newInstance());
+    } catch (ReflectiveOperationException | ClassCastException e) {
+      throw (ConfigException)
+          invalid(setting, name + " is no " + type.getSimpleName() + " that can be made")
+              .initCause(e);
+    }
+  }
+
+  private static ClassLoader loader() {
+    ClassLoader context = Thread.currentThread().getContextClassLoader();
+    return context != null ? context : ClientClasses.class.getClassLoader();
+  }
+
+  static ConfigException invalid(String setting, String why) {
+    return invalid(
+        new CipherlaneException(
+            ErrorCode.CONFIGURATION_INVALID, "setting " + setting + ": " + why));
+  }
+
+  /** As Kafka tells mistakes in settings. */
+  static ConfigException invalid(CipherlaneException error) {
+    ConfigException invalid = new ConfigException(error.getMessage());
+    invalid.initCause(error);
+    return invalid;
+  }
+}

@@ -1,0 +1,106 @@
+package dev.cipherlane.kafka;
+
+import dev.cipherlane.CipherlaneException;
+import dev.cipherlane.Configuration;
+import dev.cipherlane.Encryptor;
+import dev.cipherlane.ErrorCode;
+import java.util.Map;
+import org.apache.kafka.clients.producer.ProducerConfig;
+import org.apache.kafka.clients.producer.ProducerInterceptor;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+/**
+ * Encrypts the values of a {@code byte[]} producer: {@code
+ * interceptor.classes=dev.cipherlane.kafka.EncryptingProducerInterceptor}, and the settings of
+ * {@code spec/configuration.md}. A record that cannot be encrypted is not sent: {@code send()}
+ * throws a {@link RecordRefusedException} [CL-KAF-001].
+ *
+ * <p>Thread-safe, as Kafka asks of it. Of several interceptors it must be the last.
+ *
+ * @param <K> the type of keys, which are passed on as they are
+ * @param <V> the type of values
+ */
+public final class EncryptingProducerInterceptor<K, V> implements ProducerInterceptor<K, V> {
+  private Encryptor encryptor;
+
+  /** For Kafka, which then calls {@link #configure}. */
+  public EncryptingProducerInterceptor() {}
+
+  /**
+   * Takes the producer's properties.
+   *
+   * @param settings all of them
+   * @throws ConfigException if a setting is wrong, or if the value serializer is one that might
+   *     take what it must refuse [CL-KAF-004]
+   */
+  @Override
+  public void configure(Map<String, ?> settings) {
+    String serializer = ClientClasses.name(settings, ProducerConfig.VALUE_SERIALIZER_CLASS_CONFIG);
+    if (!serializer.equals(ByteArraySerializer.class.getName())) {
+      throw ClientClasses.invalid(
+          ProducerConfig.VALUE_SERIALIZER_CLASS_CONFIG,
+          "EncryptingProducerInterceptor works with ByteArraySerializer; around any other serializer"
+              + " use EncryptingSerializer");
+    }
+    try {
+      encryptor = new Encryptor(Configuration.of(settings));
+    } catch (CipherlaneException e) {
+      throw ClientClasses.invalid(e);
+    }
+  }
+
+  /**
+   * Encrypts. Never throws an exception: Kafka would swallow it and send the record as it was.
+   *
+   * @param record the application's record, which is not changed [CL-KAF-002]
+   * @return the record to send, or one whose {@code value()} throws
+   */
+  @Override
+  public ProducerRecord<K, V> onSend(ProducerRecord<K, V> record) {
+    try {
+      return encrypted(record);
+    } catch (Throwable e) {
+      // Everything, also errors of memory. Should there be no memory even for this, an Error
+      // leaves,
+      // which Kafka does not swallow.
+      return new RefusedRecord<>(record, RecordRefusedException.of(record.topic(), e));
+    }
+  }
+
+  private ProducerRecord<K, V> encrypted(ProducerRecord<K, V> record) {
+    Object value = record.value();
+    if (value != null && !(value instanceof byte[])) {
+      throw new CipherlaneException(
+          ErrorCode.VALUE_TYPE, "a value of " + value.getClass().getName() + ", not of byte[]");
+    }
+    byte[] sent = encryptor.encrypt(record.topic(), (byte[]) value);
+    return sent == value ? record : withValue(record, sent);
+  }
+
+  @SuppressWarnings("unchecked") // The serializer takes byte[], and configure() made sure of that.
+  private static <K, V> ProducerRecord<K, V> withValue(ProducerRecord<K, V> record, byte[] value) {
+    return new ProducerRecord<>(
+        record.topic(),
+        record.partition(),
+        record.timestamp(),
+        record.key(),
+        (V) value,
+        record.headers());
+  }
+
+  @Override
+  public void onAcknowledgement(RecordMetadata metadata, Exception error) {
+    // Nothing to do: by then the record has left.
+  }
+
+  /** Wipes all keys. */
+  @Override
+  public void close() {
+    if (encryptor != null) {
+      encryptor.close();
+    }
+  }
+}
