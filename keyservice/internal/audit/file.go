@@ -78,7 +78,11 @@ func (l *FileLog) Write(ctx context.Context, records ...Record) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, Deadline, errSlow)
 	defer cancel()
-	return l.enqueue(ctx, entry{lines, make(chan error, 1)})
+	err := l.enqueue(ctx, entry{lines, make(chan error, 1)})
+	if err != nil {
+		l.note(err)
+	}
+	return err
 }
 
 var (
@@ -167,16 +171,17 @@ func (l *FileLog) commit(entries []entry) {
 		lines = append(lines, e.lines...)
 	}
 	err := l.sink.append(lines)
+	if err != nil {
+		l.log.Error("the audit log cannot be written; requests are refused", "error", err)
+	}
 	l.note(err)
 	for _, e := range entries {
 		e.done <- unavailable(err)
 	}
 }
 
+// note remembers whether the log works.
 func (l *FileLog) note(err error) {
-	if err != nil {
-		l.log.Error("the audit log cannot be written; requests are refused", "error", err)
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lastOK = time.Time{}

@@ -51,12 +51,13 @@ func ParseID(s string) (ID, error) {
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
 // Key is a data key of 32 bytes. Every usual way to print or serialise it shows a placeholder or fails. A Key is not
-// safe for use while it is wiped.
-type Key struct{ bytes [Size]byte }
+// safe for use while it is wiped. The bytes stand behind a pointer, because fmt passes Format by for a wrong verb and would
+// show what stands in the struct itself.
+type Key struct{ bytes *[Size]byte }
 
 // Generate draws a key from the operating system's cryptographic random source [CL-API-010].
 func Generate() *Key {
-	k := new(Key)
+	k := &Key{new([Size]byte)}
 	if _, err := rand.Read(k.bytes[:]); err != nil {
 		// crypto/rand documents that this cannot happen: it ends the process itself.
 		panic("the random source failed")
@@ -91,16 +92,23 @@ func Unwrap(kek tink.AEAD, wrapped, associatedData []byte, want ID) (*Key, error
 		return nil, fmt.Errorf("unwrap data key %s: %w", want, err)
 	}
 	defer clear(plain)
-	if len(plain) != Size {
-		return nil, fmt.Errorf("data key %s has a size of %d bytes, not %d", want, len(plain), Size)
+	k, err := fromBytes(plain)
+	if err != nil {
+		return nil, fmt.Errorf("data key %s: %w", want, err)
 	}
-	k := new(Key)
-	copy(k.bytes[:], plain)
 	if id, err := k.ID(); err != nil || id != want {
 		k.Wipe()
 		return nil, fmt.Errorf("data key %s does not hash to its id", want)
 	}
 	return k, nil
+}
+
+func fromBytes(plain []byte) (*Key, error) {
+	if len(plain) != Size {
+		return nil, fmt.Errorf("%d bytes are not the %d of a data key", len(plain), Size)
+	}
+	bytes := [Size]byte(plain)
+	return &Key{&bytes}, nil
 }
 
 // AppendBase64 appends the key in standard base64 (44 characters): the form in which an answer carries it.
