@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from pathlib import Path
 from typing import Any, Callable, Optional, Sequence, Union
+
+import pytest
 
 from cipherlane.cipher import key_id
 from cipherlane.errors import CipherlaneError, ErrorCode
@@ -51,6 +54,25 @@ def error_code(code: str) -> ErrorCode:
     return next(known for known in ErrorCode if known.code == code)
 
 
+def eventually(condition: Callable[[], object]) -> None:
+    until = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.002)
+
+
+def in_flight(keys: Any) -> bool:
+    cache = keys._cache
+    with cache._lock:
+        return bool(cache._requests > 0)
+
+
+def code_of(action: Callable[[], object]) -> str:
+    with pytest.raises(CipherlaneError) as raised:
+        action()
+    return raised.value.code
+
+
 class ManualClock:
     """Stands still until it is told."""
 
@@ -74,7 +96,7 @@ class MemorySource:
         self.keys: dict[bytes, Union[tuple[str, bytes], CipherlaneError]] = {}
         self.asked: list[tuple[str, list[bytes]]] = []
         self.usage: list[Optional[UsageReport]] = []
-        self.before: Callable[[], None] = lambda: None
+        self.before: Callable[[], object] = lambda: None
         self.given: list[DataKey] = []
         self.closed = False
         self._lock = threading.Lock()

@@ -6,7 +6,7 @@ Knows nothing of Kafka clients.
 from __future__ import annotations
 
 import enum
-from typing import Any, Iterable, Mapping, NamedTuple, Optional, Union
+from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional, Union
 
 from cipherlane import compression, envelope
 from cipherlane.cipher import DerivedKeys
@@ -69,6 +69,7 @@ class Decryptor:
         self._derived = DerivedKeys()
         self._keys = DecryptionKeys(source, settings, on_wipe=self._derived.forget, clock=clock)
         self._max_plaintext = max_plaintext
+        self._cache_max = settings.cache_max
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Decryptor:
@@ -111,13 +112,14 @@ class Decryptor:
         Returns:
             in the order of the records: for each the plaintext, None for None, or the error
         """
-        steps = [self._parse(record) for record in records]
-        names = dict.fromkeys(step.needs for step in steps if isinstance(step, _Parsed))
-        try:
-            grants = self._keys.get_all(names)
-        except CipherlaneError as error:
-            grants = dict.fromkeys(names, error)
-        return [self._finish(step, grants[step.needs]) if isinstance(step, _Parsed) else step for step in steps]
+        deadline = self._keys.deadline()
+        outcomes: list[Decrypted] = []
+        for steps, names in self._in_parts(records):
+            grants = self._keys.get_all(names, deadline)
+            outcomes += [
+                self._finish(step, grants[step.needs]) if isinstance(step, _Parsed) else step for step in steps
+            ]
+        return outcomes
 
     def close(self) -> None:
         """Wipes the keys and closes connections; decrypting fails from then on. May be called again."""
@@ -134,6 +136,19 @@ class Decryptor:
     def _decrypt_one(self, record: Record) -> Decrypted:
         step = self._parse(record)
         return self._finish(step, self._grant(step.needs)) if isinstance(step, _Parsed) else step
+
+    def _in_parts(self, records: Iterable[Record]) -> Iterator[tuple[list[_Step], set[Name]]]:
+        """Parses the records, in parts that need no more keys than the cache holds: usually one."""
+        steps: list[_Step] = []
+        names: set[Name] = set()
+        for step in map(self._parse, records):
+            if isinstance(step, _Parsed):
+                if len(names) >= self._cache_max and step.needs not in names:
+                    yield steps, names
+                    steps, names = [], set()
+                names.add(step.needs)
+            steps.append(step)
+        yield steps, names
 
     def _parse(self, record: Record) -> _Step:
         """Steps 1 to 8 of the specification: what needs no key."""

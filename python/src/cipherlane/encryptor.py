@@ -62,7 +62,8 @@ class Encryptor:
 
         Args:
             topic: to which the record goes
-            value: any bytes; None (a tombstone) stays None, an empty value is encrypted [CL-ENV-040]
+            value: any bytes; an empty value is encrypted; None (a tombstone) stays None, but it is a record, so the
+                topic's policy is asked for it too [CL-ENV-040]
 
         Returns:
             the envelope; the value itself where the topic's mode is ``clear`` [CL-ENV-041]
@@ -92,16 +93,18 @@ class Encryptor:
 
     def _encrypt(self, topic: str, value: Optional[bytes]) -> Optional[bytes]:
         check_topic(topic)
-        if value is None:
-            return None
+        if value is not None:
+            self._check(value)
+        grant = self._keys.get(topic)
+        if isinstance(grant, UnencryptedMode):
+            return _unencrypted(grant, value)
+        return None if value is None else self._envelope(topic, grant, value)
+
+    def _check(self, value: bytes) -> None:
         if not isinstance(value, bytes):
             raise CipherlaneError(ErrorCode.VALUE_TYPE, f"the value is {type(value).__name__}, not bytes")
         if len(value) > self._max_plaintext:
             raise CipherlaneError(ErrorCode.PLAINTEXT_TOO_LONG, f"{len(value)} bytes, at most {self._max_plaintext}")
-        grant = self._keys.get(topic)
-        if isinstance(grant, UnencryptedMode):
-            return _unencrypted(grant, value)
-        return self._envelope(topic, grant, value)
 
     def _envelope(self, topic: str, grant: EncryptionGrant, value: bytes) -> bytes:
         for _ in range(_SESSION_ATTEMPTS):
@@ -128,10 +131,10 @@ class Encryptor:
         self._streams.pop(topic, None)
 
 
-def _unencrypted(mode: UnencryptedMode, value: bytes) -> bytes:
+def _unencrypted(mode: UnencryptedMode, value: Optional[bytes]) -> Optional[bytes]:
     if mode is UnencryptedMode.FORBID:
         raise CipherlaneError(ErrorCode.TOPIC_FORBIDDEN, "the policy forbids records in this topic")
-    if envelope.is_envelope(value):
+    if value is not None and envelope.is_envelope(value):
         detail = "the topic's mode is clear, and the value starts like an envelope: readers would take it for one"
         raise CipherlaneError(ErrorCode.AMBIGUOUS_PLAINTEXT, detail)
     return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import confluent_kafka
 
@@ -11,7 +11,8 @@ from cipherlane.confluent.message import UndecryptableMessage
 from cipherlane.decryptor import Decryptor, Record
 from cipherlane.errors import DecryptionError
 
-_Message = confluent_kafka.Message[Any, Any]
+if TYPE_CHECKING:
+    _Message = confluent_kafka.Message[Any, Any]
 
 
 class Consumer(confluent_kafka.Consumer):
@@ -51,6 +52,14 @@ class Consumer(confluent_kafka.Consumer):
         """Up to ``num_messages``, as ``confluent_kafka.Consumer.consume``; their keys are asked for together."""
         return self._decrypted(super().consume(num_messages, timeout))
 
+    def commit(self, message: Optional[_Message] = None, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """As ``confluent_kafka.Consumer.commit``; ``message`` may be one that cannot be decrypted."""
+        return super().commit(*_for_librdkafka(message), *args, **kwargs)
+
+    def store_offsets(self, message: Optional[_Message] = None, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        """As ``confluent_kafka.Consumer.store_offsets``; ``message`` may be one that cannot be decrypted."""
+        super().store_offsets(*_for_librdkafka(message), *args, **kwargs)
+
     def close(self) -> None:
         """Leaves the group, then wipes the keys and closes the connections to the key service."""
         try:
@@ -77,3 +86,10 @@ def _shown(message: _Message, outcome: object) -> _Message:
         return UndecryptableMessage(message, outcome)
     message.set_value(outcome)
     return message
+
+
+def _for_librdkafka(message: Optional[_Message]) -> Any:  # noqa: ANN401 - positional arguments
+    """The C functions take no subclass of a message, and no None where a message may be left out."""
+    if isinstance(message, UndecryptableMessage):
+        return (message.as_plain_message(),)
+    return () if message is None else (message,)

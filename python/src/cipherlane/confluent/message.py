@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class UndecryptableMessage(confluent_kafka.Message):
-    """A consumed message whose ``value()`` raises; everything else is as it was read [CL-KAF-012].
+    """A consumed message whose ``value()`` raises; the rest is as it was read [CL-KAF-012].
 
-    It goes wherever a ``confluent_kafka.Message`` goes: into ``commit`` and ``store_offsets``, into a pickle. It is
-    never falsy and holds no value, so that nothing passes it over or takes the envelope for the plaintext.
+    It goes into ``commit`` and ``store_offsets`` of the drop-in consumer, and into a pickle. It is never falsy and
+    holds no value, so that nothing passes it over or takes the envelope for the plaintext.
 
     Attributes:
         decryption_error: what ``value()`` raises
@@ -34,6 +34,10 @@ class UndecryptableMessage(confluent_kafka.Message):
     def deserialized_value(self) -> NoReturn:
         """Raises, as :meth:`value`."""
         self.value()
+
+    def as_plain_message(self) -> confluent_kafka.Message[Any, Any]:
+        """Its place, key and headers without a value, for functions of librdkafka that take no subclass."""
+        return confluent_kafka.Message(**_fields(self))
 
     def __len__(self) -> int:
         """Bytes of the value as it was read."""

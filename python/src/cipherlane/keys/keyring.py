@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Callable, Iterable, Optional, Sequence, Union
+from typing import Callable, Collection, Optional, Sequence, Union
 
 from cipherlane.clock import Clock, lease_clock
 from cipherlane.errors import CipherlaneError
-from cipherlane.keys.lease_cache import Answers, KeySettings, LeaseCache, Name, Outcome
+from cipherlane.keys.entry import Name, Outcome
+from cipherlane.keys.lease_cache import Answers, LeaseCache
+from cipherlane.keys.settings import KeySettings
 from cipherlane.keys.source import (
     DecryptionGrant,
     EncryptionGrant,
@@ -91,9 +93,16 @@ class DecryptionKeys:
         """A key (the name has a kid) or the policy on plaintext (it has none); raises ``CipherlaneError``."""
         return self._cache.get_one(name)
 
-    def get_all(self, names: Iterable[Name]) -> dict[Name, Outcome[ReadingGrant]]:
-        """Many at once: one request for a topic, one deadline for all [CL-KEY-010]; each has a grant or an error."""
-        return self._cache.get(names)
+    def get_all(self, names: Collection[Name], deadline: Optional[float] = None) -> dict[Name, Outcome[ReadingGrant]]:
+        """Many at once, at most as many as the cache holds; for each a grant or an error [CL-KEY-010]."""
+        try:
+            return self._cache.get(names, deadline)
+        except CipherlaneError as error:
+            return dict.fromkeys(names, error)
+
+    def deadline(self) -> float:
+        """Until when a call that begins now may wait, as a moment of ``time.monotonic()`` [CL-KEY-011]."""
+        return self._cache.deadline()
 
     def close(self) -> None:
         """Wipes the keys [CL-KEY-013]."""

@@ -10,77 +10,21 @@ import heapq
 import random
 import threading
 import time
-from dataclasses import dataclass
-from typing import Callable, Generic, Iterable, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union
+from typing import Callable, Generic, Iterable, Mapping, Optional, Sequence, Union
 
 from cipherlane import forking
 from cipherlane.clock import Clock, lease_clock
 from cipherlane.errors import CipherlaneError, ErrorCode
-from cipherlane.keys.source import MAX_KIDS, Grant, Leased
+from cipherlane.keys.entry import Entry, Flight, G, Name, Outcome
+from cipherlane.keys.settings import KeySettings
+from cipherlane.keys.source import MAX_KIDS, Leased
 from cipherlane.keys.sweeper import Sweeper
 
 MAX_REQUESTS = 4
 """Requests in flight at once."""
 
-_REFUSALS = frozenset(
-    {
-        ErrorCode.TOPIC_UNKNOWN,
-        ErrorCode.TOPIC_FORBIDDEN,
-        ErrorCode.NOT_AUTHORIZED,
-        ErrorCode.SCOPE_MISMATCH,
-        ErrorCode.KEY_UNKNOWN,
-        ErrorCode.KEY_DESTROYED,
-        ErrorCode.UNAUTHENTICATED,
-    }
-)
-
-
-class Name(NamedTuple):
-    """What a grant is for: a topic, and for decryption a kid (None: the policy on plaintext)."""
-
-    topic: str
-    kid: Optional[bytes] = None
-
-
-G = TypeVar("G", bound=Grant)
-Outcome = Union[G, CipherlaneError]
 Answers = Mapping[Name, Union[Leased[G], CipherlaneError]]
 Fetch = Callable[[str, Sequence[Name]], Answers[G]]
-
-
-@dataclass(frozen=True)
-class KeySettings:
-    """Deadline and back-off in seconds, and how many grants are held at once."""
-
-    deadline: float = 10.0
-    retry_backoff: float = 0.5
-    cache_max: int = 10_000
-
-
-class _Flight(Generic[G]):
-    """A request that is under way, and what came of it."""
-
-    __slots__ = ("done", "outcome")
-
-    def __init__(self) -> None:
-        self.done = threading.Event()
-        self.outcome: Optional[Outcome[G]] = None
-
-    def land(self, outcome: Outcome[G]) -> None:
-        self.outcome = outcome
-        self.done.set()
-
-
-class _Entry(Generic[G]):
-    """What is known of one name. ``attend_at``: from then on the fast path must not answer."""
-
-    __slots__ = ("attend_at", "expires_at", "failure", "flight", "grant", "refresh_at", "retry_at", "used_at")
-
-    def __init__(self) -> None:
-        self.grant: Optional[G] = None
-        self.failure: Optional[CipherlaneError] = None
-        self.flight: Optional[_Flight[G]] = None
-        self.attend_at = self.expires_at = self.refresh_at = self.retry_at = self.used_at = float("-inf")
 
 
 class LeaseCache(Generic[G]):
@@ -89,11 +33,11 @@ class LeaseCache(Generic[G]):
     Args:
         fetch: asks for grants of one topic, at most 1,000 names; may answer for more than was asked
         settings: deadline, back-off, bound
-        on_wipe: told of each grant that is wiped, so that what was built on it goes too
+        on_wipe: told of each grant that is wiped, so that what was built on it goes too; must not call back
         clock: of the leases
     """
 
-    _entries: dict[Name, _Entry[G]]
+    _entries: dict[Name, Entry[G]]
     _pending: dict[str, list[Name]]
     _next_expiry: float
     _sweeper: Sweeper
@@ -135,22 +79,22 @@ class LeaseCache(Generic[G]):
         Raises:
             CipherlaneError: ``closed``
         """
-        if deadline is None:
-            deadline = time.monotonic() + self._settings.deadline
+        until = self.deadline() if deadline is None else deadline
         outcomes: dict[Name, Outcome[G]] = {}
-        flights: dict[Name, _Flight[G]] = {}
+        flights: dict[Name, Flight[G]] = {}
         with self._lock:
-            self._check_open()
+            if self._closed:
+                raise _closed()
             now = self._clock()
             for name in names:
                 known = self._known(name, now)
-                if isinstance(known, _Flight):
+                if isinstance(known, Flight):
                     flights[name] = known
                 else:
                     outcomes[name] = known
             self._dispatch()
         for name, flight in flights.items():
-            outcomes[name] = self._wait(name, flight, deadline)
+            outcomes[name] = self._wait(name, flight, until)
         return outcomes
 
     def get_one(self, name: Name) -> G:
@@ -162,8 +106,11 @@ class LeaseCache(Generic[G]):
 
     def current(self, name: Name) -> Optional[G]:
         """The grant if it is there, without any effect."""
-        entry = self._entries.get(name)
-        return entry.grant if entry is not None else None
+        return self._entries.get(name, Entry()).grant
+
+    def deadline(self) -> float:
+        """Until when a call that begins now may wait, as a moment of ``time.monotonic()``."""
+        return time.monotonic() + self._settings.deadline
 
     def sweep(self) -> float:
         """Wipes what has expired [CL-KEY-005]; the sweeper's thread calls this.
@@ -175,8 +122,8 @@ class LeaseCache(Generic[G]):
             now = self._clock()
             if now >= self._next_expiry:
                 for name, entry in self._entries.items():
-                    if now >= entry.expires_at:
-                        self._wipe(name, entry)
+                    if entry.live(now) is None:
+                        self._wipe(name, entry.drop())
                 ends = (entry.expires_at for entry in self._entries.values() if entry.grant is not None)
                 self._next_expiry = min(ends, default=float("inf"))
             return self._next_expiry - now
@@ -187,9 +134,8 @@ class LeaseCache(Generic[G]):
             self._closed = True
             self._sweeper.stop()
             for name, entry in self._entries.items():
-                self._wipe(name, entry)
-                if entry.flight is not None:
-                    entry.flight.land(_closed())
+                self._wipe(name, entry.drop())
+                entry.land(_closed())
             self._entries = {}
             self._pending = {}
 
@@ -204,8 +150,6 @@ class LeaseCache(Generic[G]):
                 entry.grant.wipe_in_child()
         self._start_afresh()
 
-    # Looking up. The lock is held from here on, except where it is taken.
-
     def _start_afresh(self) -> None:
         self._lock = threading.Lock()
         self._entries = {}
@@ -214,55 +158,42 @@ class LeaseCache(Generic[G]):
         self._next_expiry = float("inf")
         self._sweeper = Sweeper(self)
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise _closed()
+    # Looking up; the lock is held where it is not taken.
 
-    def _attend(self, name: Name, entry: _Entry[G]) -> Optional[G]:
+    def _attend(self, name: Name, entry: Entry[G]) -> Optional[G]:
+        """Answers while the lease runs, and has it renewed when that is due."""
         with self._lock:
             now = self._clock()
-            if entry.grant is None or now >= entry.expires_at:
-                return None
-            entry.used_at = now
-            self._renew_if_due(name, entry, now)
-            self._dispatch()
-            return entry.grant
+            grant = entry.live(now)
+            if grant is not None:
+                entry.used_at = now
+                self._renew_if_due(name, entry, now)
+                self._dispatch()
+            return grant
 
-    def _known(self, name: Name, now: float) -> Union[Outcome[G], _Flight[G]]:
-        entry = self._entries.get(name)
-        if entry is None:
-            entry = self._entries[name] = _Entry()
+    def _known(self, name: Name, now: float) -> Union[Outcome[G], Flight[G]]:
+        entry = self._entries.setdefault(name, Entry())
         entry.used_at = now
-        if entry.grant is not None and now < entry.expires_at:
+        grant = entry.live(now)
+        if grant is not None:
             self._renew_if_due(name, entry, now)
-            return entry.grant
-        if entry.failure is not None and now < entry.retry_at:
-            return entry.failure
-        return entry.flight or self._ask(name, entry)
+            return grant
+        return entry.backing_off(now) or entry.flight or self._ask(name, entry)
 
-    def _renew_if_due(self, name: Name, entry: _Entry[G], now: float) -> None:
-        if entry.flight is None and now >= max(entry.refresh_at, entry.retry_at):
+    def _renew_if_due(self, name: Name, entry: Entry[G], now: float) -> None:
+        if entry.due(now):
             self._ask(name, entry)
-            entry.attend_at = entry.expires_at
 
-    def _ask(self, name: Name, entry: _Entry[G]) -> _Flight[G]:
-        flight: _Flight[G] = _Flight()
-        entry.flight = flight
+    def _ask(self, name: Name, entry: Entry[G]) -> Flight[G]:
         self._pending.setdefault(name.topic, []).append(name)
-        return flight
+        return entry.depart()
 
-    def _wait(self, name: Name, flight: _Flight[G], deadline: float) -> Outcome[G]:
-        flight.done.wait(max(0.0, deadline - time.monotonic()))
-        return flight.outcome or self._overdue(name)
-
-    def _overdue(self, name: Name) -> CipherlaneError:
+    def _wait(self, name: Name, flight: Flight[G], until: float) -> Outcome[G]:
+        flight.done.wait(max(0.0, until - time.monotonic()))
+        if flight.outcome is not None:
+            return flight.outcome
         with self._lock:
-            entry = self._entries.get(name)
-            if entry is not None and entry.failure is not None:
-                return entry.failure
-            if entry is not None and entry.expires_at > float("-inf"):
-                return CipherlaneError(ErrorCode.LEASE_EXPIRED, "the lease ended and no renewal came in time")
-            return CipherlaneError(ErrorCode.KEY_SERVICE_UNAVAILABLE, "no answer within cipherlane.keys.deadline.ms")
+            return self._entries.get(name, Entry()).overdue()
 
     # Asking.
 
@@ -276,9 +207,9 @@ class LeaseCache(Generic[G]):
                 self._give_up()
 
     def _give_up(self) -> None:
-        for topic in list(self._pending):
-            error = CipherlaneError(ErrorCode.INTERNAL, "cannot start a thread to ask the key service")
-            self._settle(self._pending.pop(topic), {}, error, self._clock())
+        error = CipherlaneError(ErrorCode.INTERNAL, "cannot start a thread to ask the key service")
+        while self._pending:
+            self._settle(self._pending.popitem()[1], {}, error, self._clock())
 
     def _work(self) -> None:
         while True:
@@ -294,9 +225,7 @@ class LeaseCache(Generic[G]):
     def _request(self, topic: str, names: Sequence[Name]) -> None:
         sent_at = self._clock()
         answers: Answers[G] = {}
-        error: CipherlaneError = CipherlaneError(
-            ErrorCode.KEY_SERVICE_BAD_ANSWER, "the answer leaves out what was asked for"
-        )
+        error = CipherlaneError(ErrorCode.KEY_SERVICE_BAD_ANSWER, "the answer leaves out what was asked for")
         try:
             answers = self._fetch(topic, names)
         except CipherlaneError as failure:
@@ -310,76 +239,55 @@ class LeaseCache(Generic[G]):
 
     def _settle(self, names: Sequence[Name], answers: Answers[G], error: CipherlaneError, sent_at: float) -> None:
         if self._closed:
-            _wipe_all(answers)
+            for late in answers.values():
+                if not isinstance(late, CipherlaneError):
+                    late.grant.wipe()
             return
-        asked = frozenset(names)
-        for name in asked.union(answers):
-            entry = self._entries.get(name)
-            if entry is None:
-                entry = self._entries[name] = _Entry()
-            answer = answers.get(name, error)
-            if isinstance(answer, CipherlaneError):
-                outcome = self._fail(name, entry, answer)
-            else:
-                outcome = self._renew(name, entry, answer, sent_at)
-            if entry.flight is not None and name in asked:
-                entry.flight.land(outcome)
-                entry.flight = None
-        self._evict()
+        outcomes = {name: self._take(name, answers.get(name, error), sent_at) for name in {*names, *answers}}
+        asked = [(self._entries[name], outcomes[name]) for name in names]
+        self._evict(frozenset(names))
+        for entry, outcome in asked:
+            entry.land(outcome)
 
-    def _renew(self, name: Name, entry: _Entry[G], answer: Leased[G], sent_at: float) -> Outcome[G]:
-        expires_at = sent_at + answer.expires_in
-        if self._clock() >= expires_at:
+    def _take(self, name: Name, answer: Union[Leased[G], CipherlaneError], sent_at: float) -> Outcome[G]:
+        entry = self._entries.setdefault(name, Entry())
+        now = self._clock()
+        if isinstance(answer, CipherlaneError):
+            return self._fail(name, entry, answer, now)
+        if now >= sent_at + answer.expires_in:
             answer.grant.wipe()
-            return self._fail(
-                name,
-                entry,
-                CipherlaneError(ErrorCode.LEASE_EXPIRED, "the answer came after its lease had ended"),
-            )
-        self._replace(name, entry, answer.grant)
-        entry.failure = None
-        entry.expires_at = expires_at
-        entry.refresh_at = entry.attend_at = sent_at + answer.refresh_in
-        self._next_expiry = min(self._next_expiry, expires_at)
+            late = CipherlaneError(ErrorCode.LEASE_EXPIRED, "the answer came after its lease had ended")
+            return self._fail(name, entry, late, now)
+        return self._renew(name, entry, answer, sent_at)
+
+    def _renew(self, name: Name, entry: Entry[G], answer: Leased[G], sent_at: float) -> G:
+        unneeded = entry.renew(answer, sent_at, self._clock())
+        if unneeded is answer.grant:
+            unneeded.wipe()  # a second copy of a key that stays
+        else:
+            self._wipe(name, unneeded)
+        self._next_expiry = min(self._next_expiry, entry.expires_at)
         self._sweeper.start()
         return entry.grant or answer.grant
 
-    def _replace(self, name: Name, entry: _Entry[G], grant: G) -> None:
-        if entry.grant is not None and self._clock() < entry.expires_at and entry.grant.same_as(grant):
-            grant.wipe()
-            return
-        self._wipe(name, entry)
-        entry.grant = grant
+    def _fail(self, name: Name, entry: Entry[G], error: CipherlaneError, now: float) -> Outcome[G]:
+        backoff = self._settings.retry_backoff * random.uniform(0.8, 1.2)  # noqa: S311 - spreads, hides nothing
+        self._wipe(name, entry.fail(error, now + backoff))
+        return entry.live(now) or error
 
-    def _fail(self, name: Name, entry: _Entry[G], error: CipherlaneError) -> Outcome[G]:
-        backoff = self._settings.retry_backoff
-        entry.failure = error
-        entry.retry_at = self._clock() + backoff * random.uniform(0.8, 1.2)  # noqa: S311 - spreads requests, hides nothing
-        if error.error_code in _REFUSALS:
-            self._wipe(name, entry)
-        entry.attend_at = min(entry.retry_at, entry.expires_at)
-        return entry.grant if entry.grant is not None and self._clock() < entry.expires_at else error
-
-    def _wipe(self, name: Name, entry: _Entry[G]) -> None:
-        grant, entry.grant = entry.grant, None
+    def _wipe(self, name: Name, grant: Optional[G]) -> None:
         if grant is not None:
-            entry.attend_at = float("-inf")
             grant.wipe()
             self._on_wipe(name, grant)
 
-    def _evict(self) -> None:
+    def _evict(self, asked: frozenset[Name]) -> None:
+        """Makes room: the least recently used goes, but for what somebody still waits for."""
         surplus = len(self._entries) - self._settings.cache_max
         if surplus <= 0:
             return
-        idle = [name for name, entry in self._entries.items() if entry.flight is None]
+        idle = [name for name, entry in self._entries.items() if entry.flight is None or name in asked]
         for name in heapq.nsmallest(surplus, idle, key=lambda name: self._entries[name].used_at):
-            self._wipe(name, self._entries.pop(name))
-
-
-def _wipe_all(answers: Answers[G]) -> None:
-    for answer in answers.values():
-        if not isinstance(answer, CipherlaneError):
-            answer.grant.wipe()
+            self._wipe(name, self._entries.pop(name).drop())
 
 
 def _without_frames(error: CipherlaneError) -> CipherlaneError:

@@ -1,0 +1,135 @@
+"""Encryptor and decryptor on top of the keys: sessions, forks, unexpected failures."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import threading
+from typing import Any
+
+import pytest
+
+from cipherlane.cipher import SESSION_RECORDS, EncryptingSession
+from cipherlane.decryptor import Decryptor, Record
+from cipherlane.encryptor import Encryptor
+from cipherlane.errors import DecryptionError, EncryptionError
+from support import QUICK, ManualClock, MemorySource
+
+
+def test_sessions_end_with_their_lease_and_their_time() -> None:
+    """CL-ENV-033, CL-ENV-034."""
+    clock, source = ManualClock(), MemorySource(refresh_in=2000, expires_in=2000)
+    source.add("t")
+    encryptor = Encryptor(source, QUICK, max_plaintext=100, clock=clock)
+
+    def prefix() -> bytes:
+        value = encryptor.encrypt("t", b"x")
+        assert value is not None
+        return value[4:40]
+
+    first = prefix()
+    assert prefix() == first
+    clock.now += 900
+    second = prefix()
+    assert second[:16] == first[:16]
+    assert second[16:] != first[16:]
+    source.add("t")
+    clock.now += 1100
+    third = prefix()
+    assert third[:16] != first[:16]
+
+
+@pytest.mark.parametrize("action", ["fork", "spawn"])
+def test_an_encryptor_that_is_inherited_by_a_child(action: str) -> None:
+    """CL-ENV-035, CL-KEY-015: a forked child gets keys and nonces of its own; a spawned one cannot be given any."""
+    source = MemorySource()
+    source.add("t")
+    encryptor = Encryptor(source, QUICK, max_plaintext=100)
+    mine = encryptor.encrypt("t", b"x")
+    assert mine is not None
+    if action == "spawn":
+        with pytest.raises(TypeError):
+            pickle.dumps(encryptor)
+        return
+    fork = multiprocessing.get_context("fork")
+    here, there = fork.Pipe()
+    with encryptor._keys._cache._lock, source.given[0]._lock:
+        child = fork.Process(target=encrypt_in_child, args=(encryptor, source, there))
+        child.start()
+    assert here.poll(20)
+    theirs, asked, old_key = here.recv()
+    child.join(20)
+    assert child.exitcode == 0
+    after = encryptor.encrypt("t", b"x")
+    assert after is not None
+    nonces = {value[20:44] for value in (mine, after, *theirs)}
+    assert len(nonces) == 2 + len(theirs)
+    assert {value[20:40] for value in theirs} != {mine[20:40]}
+    assert asked == 2
+    assert old_key == bytes(32)
+    assert not source.given[0].wiped
+
+
+def encrypt_in_child(encryptor: Encryptor, source: MemorySource, sink: Any) -> None:
+    inherited = source.given[0]
+    source._lock = threading.Lock()
+    sink.send(([encryptor.encrypt("t", b"x") for _ in range(100)], len(source.asked), bytes(inherited._key)))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("value", ["text", bytearray(b"x"), memoryview(b"x"), 5])
+def test_only_bytes_are_encrypted_and_decrypted(value: Any) -> None:
+    """CL-KAF-005."""
+    source = MemorySource()
+    source.add("t")
+    with Encryptor(source, QUICK, max_plaintext=100) as encryptor, pytest.raises(EncryptionError, match="value-type"):
+        encryptor.encrypt("t", value)
+    with Decryptor(source, QUICK, max_plaintext=100) as decryptor, pytest.raises(DecryptionError, match="value-type"):
+        decryptor.decrypt("t", value)
+    assert source.asked == []
+
+
+def test_unexpected_failures_are_errors_and_never_plaintext(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CL-ENV-012, CL-ENV-044."""
+    source = MemorySource()
+    source.add("t")
+    encryptor = Encryptor(source, QUICK, max_plaintext=100)
+    decryptor = Decryptor(source, QUICK, max_plaintext=100)
+    value = encryptor.encrypt("t", b"canary")
+
+    def out_of_memory(*_args: object) -> bytes:
+        raise MemoryError("canary")
+
+    monkeypatch.setattr("cipherlane.envelope.write", out_of_memory)
+    monkeypatch.setattr("cipherlane.envelope.additional_data", out_of_memory)
+    with pytest.raises(EncryptionError, match="internal: encrypting failed: MemoryError") as encrypting:
+        encryptor.encrypt("t", b"canary")
+    with pytest.raises(DecryptionError, match="internal: decrypting failed: MemoryError") as decrypting:
+        decryptor.decrypt("t", value)
+    for raised in (encrypting, decrypting):
+        assert raised.value.topic == "t"
+        assert not raised.value.retriable
+        assert "canary" not in str(raised.value)
+
+
+def test_a_session_that_cannot_be_kept_open_is_an_error() -> None:
+    """CL-ENV-044: instead of trying for ever."""
+    source = MemorySource()
+    source.add("t")
+
+    def ended(key: Any, **more: Any) -> EncryptingSession:
+        return EncryptingSession(key, counter=SESSION_RECORDS, **more)
+
+    encryptor = Encryptor(source, QUICK, max_plaintext=100, new_session=ended)
+    with pytest.raises(EncryptionError, match="lease-expired"):
+        encryptor.encrypt("t", b"x")
+
+
+def test_the_decryptor_reports_being_closed() -> None:
+    source = MemorySource()
+    kid, _ = source.add("t")
+    decryptor = Decryptor(source, QUICK, max_plaintext=100)
+    decryptor.close()
+    found = decryptor.decrypt_all([Record("t", b"\xc1\x9e\x01\x00" + kid + bytes(40)), Record("t", None)])
+    assert isinstance(found[0], DecryptionError)
+    assert (found[0].code, found[1]) == ("closed", None)
