@@ -1,0 +1,146 @@
+package dev.cipherlane.kafka;
+
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * The real key service as a child process, with a policy of the test's. It ends when this process
+ * does.
+ */
+final class KeyServiceProcess implements AutoCloseable {
+  private static Path binary;
+
+  private final Path folder;
+  private final Path log;
+  private String listen = "127.0.0.1:0";
+  private Process process;
+  private JsonObject ready;
+
+  private KeyServiceProcess(Path folder) {
+    this.folder = folder;
+    this.log = folder.resolve("keyservice.log");
+  }
+
+  /** Starts one that keeps all its files in the folder. */
+  static KeyServiceProcess start(Path folder, String policy) throws IOException {
+    KeyServiceProcess service = new KeyServiceProcess(folder);
+    Files.writeString(service.policy(), policy);
+    service.start();
+    return service;
+  }
+
+  /** Starts it again, with the same address and keys, after {@link #kill}. */
+  void start() throws IOException {
+    process =
+        new ProcessBuilder(
+                binary().toString(),
+                "dev",
+                "--dir=" + folder.resolve("dev"),
+                "--policy=" + policy(),
+                "--listen=" + listen,
+                "--json",
+                "--until-stdin-closes")
+            .redirectError(ProcessBuilder.Redirect.appendTo(log.toFile()))
+            .start();
+    var output =
+        new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
+    String line = output.readLine();
+    if (line == null) {
+      throw new IOException("the key service did not start: " + Files.readString(log));
+    }
+    ready = JsonParser.parseString(line).getAsJsonObject();
+    listen = url().substring("https://".length());
+  }
+
+  /** Built from the sources beside this module, which takes a second when it is up to date. */
+  private static synchronized Path binary() throws IOException {
+    if (binary == null) {
+      Path sources = repository().resolve("keyservice");
+      run(List.of("make", "-s", "-C", sources.toString(), "build"));
+      binary = sources.resolve("build/bin/cipherlane-keyservice");
+    }
+    return binary;
+  }
+
+  private static Path repository() throws IOException {
+    for (Path at = Path.of("").toAbsolutePath(); at != null; at = at.getParent()) {
+      if (Files.isDirectory(at.resolve("keyservice")) && Files.isDirectory(at.resolve("spec"))) {
+        return at;
+      }
+    }
+    throw new IOException("no folder keyservice above the working directory");
+  }
+
+  private static void run(List<String> command) throws IOException {
+    Process process =
+        new ProcessBuilder(command)
+            .redirectErrorStream(true)
+            .redirectOutput(ProcessBuilder.Redirect.INHERIT)
+            .start();
+    try {
+      if (!process.waitFor(10, TimeUnit.MINUTES) || process.exitValue() != 0) {
+        process.destroyForcibly();
+        throw new IOException(String.join(" ", command) + " failed");
+      }
+    } catch (InterruptedException e) {
+      process.destroyForcibly();
+      throw new IllegalStateException(e);
+    }
+  }
+
+  private Path policy() {
+    return folder.resolve("policy.yaml");
+  }
+
+  String url() {
+    return ready.get("url").getAsString();
+  }
+
+  Path caFile() {
+    return Path.of(ready.get("ca").getAsString());
+  }
+
+  Path auditFile() {
+    return Path.of(ready.get("audit").getAsString());
+  }
+
+  /** The settings of a client that is this principal. */
+  Map<String, Object> settings(String principal) {
+    JsonObject files = ready.getAsJsonObject("principals").getAsJsonObject(principal);
+    Map<String, Object> settings = new HashMap<>();
+    settings.put("cipherlane.keyservice.urls", url());
+    settings.put("cipherlane.keyservice.tls.ca", caFile().toString());
+    settings.put("cipherlane.keyservice.tls.certificate", files.get("certificate").getAsString());
+    settings.put("cipherlane.keyservice.tls.key", files.get("key").getAsString());
+    settings.put("cipherlane.keys.retry.backoff.ms", "50");
+    return settings;
+  }
+
+  /** Ends it without warning. */
+  void kill() throws InterruptedException {
+    process.destroyForcibly().waitFor();
+  }
+
+  @Override
+  public void close() throws IOException {
+    try {
+      process.getOutputStream().close();
+      if (!process.waitFor(20, TimeUnit.SECONDS)) {
+        process.destroyForcibly();
+      }
+    } catch (InterruptedException e) {
+      process.destroyForcibly();
+      Thread.currentThread().interrupt();
+    }
+  }
+}
