@@ -49,6 +49,9 @@ public final class Encryptor implements AutoCloseable {
    * @throws CipherlaneException if it must not be sent; nothing else is ever returned [CL-ENV-044]
    */
   public byte[] encrypt(String topic, byte[] value) {
+    if (value != null && value.length > maxPlaintext) {
+      throw tooLong(topic, value.length, maxPlaintext);
+    }
     for (int attempt = 1; ; attempt++) {
       long now = clock.now();
       try {
@@ -67,7 +70,7 @@ public final class Encryptor implements AutoCloseable {
 
   private byte[] encrypt(String topic, byte[] value, EncryptionGrant grant, long now) {
     return switch (grant.mode()) {
-      case ENCRYPT -> value == null ? null : encrypt(topic, value, grant.key(), now);
+      case ENCRYPT -> value == null ? null : encrypt(value, grant.key(), now);
       case CLEAR -> clear(topic, value);
       case FORBID ->
           throw new CipherlaneException(
@@ -75,10 +78,7 @@ public final class Encryptor implements AutoCloseable {
     };
   }
 
-  private byte[] encrypt(String topic, byte[] plaintext, DataKey key, long now) {
-    if (plaintext.length > maxPlaintext) {
-      throw tooLong(topic, plaintext.length, maxPlaintext);
-    }
+  private static byte[] encrypt(byte[] plaintext, DataKey key, long now) {
     byte[] envelope = key.header().newEnvelope(plaintext.length);
     byte[] aad = key.header().aad();
     EncryptingSession session = key.session(now);

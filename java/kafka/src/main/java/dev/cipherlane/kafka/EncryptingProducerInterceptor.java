@@ -3,20 +3,17 @@ package dev.cipherlane.kafka;
 import dev.cipherlane.CipherlaneException;
 import dev.cipherlane.Configuration;
 import dev.cipherlane.Encryptor;
-import dev.cipherlane.ErrorCode;
 import java.util.Map;
-import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerInterceptor;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.config.ConfigException;
-import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * Encrypts the values of a {@code byte[]} producer: {@code
- * interceptor.classes=dev.cipherlane.kafka.EncryptingProducerInterceptor}, and the settings of
- * {@code spec/configuration.md}. A record that cannot be encrypted is not sent: {@code send()}
- * throws a {@link RecordRefusedException} [CL-KAF-001].
+ * Encrypts the values of a {@code byte[]} producer (or, with {@link EnvelopePartitioner}, of a
+ * String producer): {@code interceptor.classes=dev.cipherlane.kafka.EncryptingProducerInterceptor},
+ * and the settings of {@code spec/configuration.md}. A record that cannot be encrypted is not sent:
+ * {@code send()} throws a {@link RecordRefusedException} [CL-KAF-001].
  *
  * <p>Thread-safe, as Kafka asks of it. Of several interceptors it must be the last.
  *
@@ -24,6 +21,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * @param <V> the type of values
  */
 public final class EncryptingProducerInterceptor<K, V> implements ProducerInterceptor<K, V> {
+  private ValueForm form;
   private Encryptor encryptor;
 
   /** For Kafka, which then calls {@link #configure}. */
@@ -38,13 +36,7 @@ public final class EncryptingProducerInterceptor<K, V> implements ProducerInterc
    */
   @Override
   public void configure(Map<String, ?> settings) {
-    String serializer = ClientClasses.name(settings, ProducerConfig.VALUE_SERIALIZER_CLASS_CONFIG);
-    if (!serializer.equals(ByteArraySerializer.class.getName())) {
-      throw ClientClasses.invalid(
-          ProducerConfig.VALUE_SERIALIZER_CLASS_CONFIG,
-          "EncryptingProducerInterceptor works with ByteArraySerializer; around any other serializer"
-              + " use EncryptingSerializer");
-    }
+    form = ValueForm.of(settings);
     try {
       encryptor = new Encryptor(Configuration.of(settings));
     } catch (CipherlaneException e) {
@@ -71,17 +63,13 @@ public final class EncryptingProducerInterceptor<K, V> implements ProducerInterc
   }
 
   private ProducerRecord<K, V> encrypted(ProducerRecord<K, V> record) {
-    Object value = record.value();
-    if (value != null && !(value instanceof byte[])) {
-      throw new CipherlaneException(
-          ErrorCode.VALUE_TYPE, "a value of " + value.getClass().getName() + ", not of byte[]");
-    }
-    byte[] sent = encryptor.encrypt(record.topic(), (byte[]) value);
-    return sent == value ? record : withValue(record, sent);
+    byte[] plaintext = (Object) record.value() == null ? null : form.plaintext(record);
+    byte[] envelope = encryptor.encrypt(record.topic(), plaintext);
+    return envelope == null ? record : withValue(record, form.sent(record.topic(), envelope));
   }
 
-  @SuppressWarnings("unchecked") // The serializer takes byte[], and configure() made sure of that.
-  private static <K, V> ProducerRecord<K, V> withValue(ProducerRecord<K, V> record, byte[] value) {
+  @SuppressWarnings("unchecked") // It is what the serializer takes: configure() made sure of that.
+  private static <K, V> ProducerRecord<K, V> withValue(ProducerRecord<K, V> record, Object value) {
     return new ProducerRecord<>(
         record.topic(),
         record.partition(),
