@@ -92,6 +92,12 @@ func Unwrap(kek tink.AEAD, wrapped, associatedData []byte, want ID) (*Key, error
 		return nil, fmt.Errorf("unwrap data key %s: %w", want, err)
 	}
 	defer clear(plain)
+	return Parse(plain, want)
+}
+
+// Parse takes a key that was unwrapped elsewhere and checks that it hashes to the id under which it was stored. It
+// copies plain, which the caller clears.
+func Parse(plain []byte, want ID) (*Key, error) {
 	k, err := fromBytes(plain)
 	if err != nil {
 		return nil, fmt.Errorf("data key %s: %w", want, err)
@@ -114,6 +120,12 @@ func fromBytes(plain []byte) (*Key, error) {
 // AppendBase64 appends the key in standard base64 (44 characters): the form in which an answer carries it.
 func (k *Key) AppendBase64(dst []byte) []byte {
 	return base64.StdEncoding.AppendEncode(dst, k.bytes[:])
+}
+
+// Clone gives a key that is wiped apart from this one.
+func (k *Key) Clone() *Key {
+	bytes := *k.bytes
+	return &Key{&bytes}
 }
 
 // Wipe overwrites the key.
