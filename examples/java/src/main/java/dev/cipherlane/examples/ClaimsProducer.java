@@ -1,4 +1,5 @@
-// A plain Kafka producer: it knows nothing of encryption. Whether values are encrypted is decided by
+// A plain Kafka producer: it knows nothing of encryption. Whether values are encrypted is decided
+// by
 // `interceptor.classes` in its properties file and by the key service's policy.
 package dev.cipherlane.examples;
 

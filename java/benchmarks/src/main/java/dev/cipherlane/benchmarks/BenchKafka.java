@@ -11,11 +11,13 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Runs Kafka's own {@code ProducerPerformance} with a payload file through plaintext and encrypting producers in turn,
- * and reports CPU microseconds per record of client and broker, as the operating system counts them.
+ * Runs Kafka's own {@code ProducerPerformance} with a payload file through plaintext and encrypting
+ * producers in turn, and reports CPU microseconds per record of client and broker, as the operating
+ * system counts them.
  *
- * <p>Each row has a Java machine of its own that lives for all runs, so that compilation is over when it counts and one row's
- * profile does not spoil the other's. Runs are interleaved; the order changes with each round.
+ * <p>Each row has a Java machine of its own that lives for all runs, so that compilation is over
+ * when it counts and one row's profile does not spoil the other's. Runs are interleaved; the order
+ * changes with each round.
  */
 public final class BenchKafka {
   private static final int ROUNDS = Integer.getInteger("rounds", 5);
@@ -113,6 +115,11 @@ public final class BenchKafka {
   private static void progress(Case each, Row row, int round, Run run) {
     System.err.printf(
         "%-14s %-9s %s  client %6.2f  broker %6.2f  CPU us per record  %9.0f records/s%n",
-        each.name(), row.label(), round < 0 ? "warm-up" : "run " + (round + 1), run.client(), run.broker(), run.throughput());
+        each.name(),
+        row.label(),
+        round < 0 ? "warm-up" : "run " + (round + 1),
+        run.client(),
+        run.broker(),
+        run.throughput());
   }
 }

@@ -1,4 +1,5 @@
-// Runs in the producer's Java machine: Kafka's ProducerPerformance, once for each line on standard input.
+// Runs in the producer's Java machine: Kafka's ProducerPerformance, once for each line on standard
+// input.
 package dev.cipherlane.benchmarks;
 
 import java.io.BufferedReader;

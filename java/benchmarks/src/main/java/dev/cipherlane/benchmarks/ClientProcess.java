@@ -1,4 +1,5 @@
-// A producer's Java machine, driven line by line from the benchmark, and the CPU time that a run costs it and the broker.
+// A producer's Java machine, driven line by line from the benchmark, and the CPU time that a run
+// costs it and the broker.
 package dev.cipherlane.benchmarks;
 
 import java.io.BufferedReader;
@@ -24,7 +25,8 @@ final class ClientProcess implements AutoCloseable {
   private ClientProcess(Process process) {
     this.process = process;
     this.commands =
-        new BufferedWriter(new OutputStreamWriter(process.getOutputStream(), StandardCharsets.UTF_8));
+        new BufferedWriter(
+            new OutputStreamWriter(process.getOutputStream(), StandardCharsets.UTF_8));
     this.answers =
         new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
   }
@@ -54,10 +56,15 @@ final class ClientProcess implements AutoCloseable {
     double throughput = throughput();
     double micros = NANOS_PER_MICRO * each.records();
     return new BenchKafka.Run(
-        (cpuNanos(process.pid()) - client) / micros, (cpuNanos(broker) - server) / micros, throughput);
+        (cpuNanos(process.pid()) - client) / micros,
+        (cpuNanos(broker) - server) / micros,
+        throughput);
   }
 
-  /** Reads the client's output up to its mark, and takes the last throughput, which is that of the whole run. */
+  /**
+   * Reads the client's output up to its mark, and takes the last throughput, which is that of the
+   * whole run.
+   */
   private double throughput() throws IOException {
     double last = Double.NaN;
     for (String line = answers.readLine(); line != null; line = answers.readLine()) {
