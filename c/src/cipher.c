@@ -1,0 +1,179 @@
+/* XAES-256-GCM over EVP. */
+#include "cipher.h"
+
+#include "bytes.h"
+
+#include <errno.h>
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/params.h>
+#include <sys/random.h>
+
+#define BLOCK_SIZE 16U
+
+cl_code cl_algorithms_open(cl_algorithms *algorithms)
+{
+    algorithms->gcm = EVP_CIPHER_fetch(NULL, "AES-256-GCM", NULL);
+    algorithms->block = EVP_CIPHER_fetch(NULL, "AES-256-ECB", NULL);
+    algorithms->hkdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
+    bool complete = algorithms->gcm != NULL && algorithms->block != NULL && algorithms->hkdf != NULL;
+    return complete ? CL_OK : CL_INTERNAL;
+}
+
+void cl_algorithms_close(cl_algorithms *algorithms)
+{
+    EVP_CIPHER_free(algorithms->gcm);
+    EVP_CIPHER_free(algorithms->block);
+    EVP_KDF_free(algorithms->hkdf);
+}
+
+/* OpenSSL's parameters are not const, but it does not write to inputs. */
+static OSSL_PARAM octets(const char *name, const void *data, size_t size)
+{
+    return OSSL_PARAM_construct_octet_string(name, (void *)(uintptr_t)data, size);
+}
+
+cl_code cl_key_id(const cl_algorithms *algorithms, const uint8_t key[CL_KEY_SIZE], cl_kid *kid)
+{
+    static const char INFO[] = "cipherlane v1 key id";
+    char digest[] = "SHA256";
+    OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
+                               octets(OSSL_KDF_PARAM_KEY, key, CL_KEY_SIZE), octets(OSSL_KDF_PARAM_SALT, "", 0),
+                               octets(OSSL_KDF_PARAM_INFO, INFO, sizeof INFO - 1), OSSL_PARAM_construct_end()};
+    EVP_KDF_CTX *context = EVP_KDF_CTX_new(algorithms->hkdf);
+    bool derived = context != NULL && EVP_KDF_derive(context, kid->bytes, CL_KID_SIZE, parameters) == 1;
+    EVP_KDF_CTX_free(context);
+    return derived ? CL_OK : CL_INTERNAL;
+}
+
+/* K1 of CMAC: one shift to the left in GF(2^128). */
+static void double_block(uint8_t block[BLOCK_SIZE])
+{
+    uint8_t carry = 0;
+    for (size_t i = BLOCK_SIZE; i-- > 0;) {
+        uint8_t next = block[i] >> 7U;
+        block[i] = (uint8_t)((uint8_t)(block[i] << 1U) | carry);
+        carry = next;
+    }
+    block[BLOCK_SIZE - 1] ^= (uint8_t)(carry * 0x87U);
+}
+
+static bool encrypt_block(EVP_CIPHER_CTX *aes, const uint8_t in[BLOCK_SIZE], uint8_t out[BLOCK_SIZE])
+{
+    int written = 0;
+    return EVP_EncryptUpdate(aes, out, &written, in, (int)BLOCK_SIZE) == 1 && written == (int)BLOCK_SIZE;
+}
+
+/* One half of the derived key: AES of (0 counter 58 00 ‖ salt) ⊕ K1. */
+static bool derive_half(EVP_CIPHER_CTX *aes, uint8_t counter, const uint8_t salt[CL_SALT_SIZE],
+                        const uint8_t k1[BLOCK_SIZE], uint8_t out[BLOCK_SIZE])
+{
+    uint8_t block[BLOCK_SIZE] = {0x00, counter, 0x58, 0x00};
+    memcpy(block + 4, salt, CL_SALT_SIZE);
+    for (size_t i = 0; i < BLOCK_SIZE; i++) {
+        block[i] ^= k1[i];
+    }
+    bool done = encrypt_block(aes, block, out);
+    OPENSSL_cleanse(block, sizeof block);
+    return done;
+}
+
+static bool derive(const cl_algorithms *algorithms, const uint8_t key[CL_KEY_SIZE], const uint8_t salt[CL_SALT_SIZE],
+                   uint8_t out[CL_KEY_SIZE])
+{
+    static const uint8_t ZERO[BLOCK_SIZE];
+    uint8_t k1[BLOCK_SIZE];
+    EVP_CIPHER_CTX *aes = EVP_CIPHER_CTX_new();
+    bool done = aes != NULL && EVP_EncryptInit_ex2(aes, algorithms->block, key, NULL, NULL) == 1 &&
+                EVP_CIPHER_CTX_set_padding(aes, 0) == 1 && encrypt_block(aes, ZERO, k1);
+    if (done) {
+        double_block(k1);
+        done = derive_half(aes, 1, salt, k1, out) && derive_half(aes, 2, salt, k1, out + BLOCK_SIZE);
+        OPENSSL_cleanse(k1, sizeof k1);
+    }
+    EVP_CIPHER_CTX_free(aes);
+    return done;
+}
+
+EVP_CIPHER_CTX *cl_cipher_new(const cl_algorithms *algorithms, const uint8_t key[CL_KEY_SIZE],
+                              const uint8_t salt[CL_SALT_SIZE], bool encrypt)
+{
+    uint8_t derived[CL_KEY_SIZE];
+    if (!derive(algorithms, key, salt, derived)) {
+        return NULL;
+    }
+    EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+    bool keyed =
+        context != NULL && EVP_CipherInit_ex2(context, algorithms->gcm, derived, NULL, encrypt ? 1 : 0, NULL) == 1;
+    OPENSSL_cleanse(derived, sizeof derived);
+    if (!keyed) {
+        EVP_CIPHER_CTX_free(context);
+        return NULL;
+    }
+    return context;
+}
+
+/* Sets the IV and feeds the additional data; the key schedule in the context stays. */
+static bool start(EVP_CIPHER_CTX *context, const cl_aead_input *input)
+{
+    int ignored = 0;
+    if (EVP_CipherInit_ex2(context, NULL, NULL, input->iv, -1, NULL) != 1) {
+        return false;
+    }
+    for (size_t i = 0; i < 3; i++) {
+        cl_bytes piece = input->aad[i];
+        if (piece.size > 0 && EVP_CipherUpdate(context, NULL, &ignored, piece.data, (int)piece.size) != 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Runs the cipher over the text; an empty text needs no call. */
+static bool transform(EVP_CIPHER_CTX *context, cl_bytes text, uint8_t *out)
+{
+    int written = 0;
+    return text.size == 0 ||
+           (EVP_CipherUpdate(context, out, &written, text.data, (int)text.size) == 1 && (size_t)written == text.size);
+}
+
+cl_code cl_cipher_encrypt(EVP_CIPHER_CTX *context, const cl_aead_input *input, uint8_t *out)
+{
+    int ignored = 0;
+    uint8_t *tag = out + input->text.size;
+    bool done = start(context, input) && transform(context, input->text, out) &&
+                EVP_CipherFinal_ex(context, tag, &ignored) == 1 &&
+                EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, (int)CL_TAG_SIZE, tag) == 1;
+    return done ? CL_OK : CL_INTERNAL;
+}
+
+cl_code cl_cipher_decrypt(EVP_CIPHER_CTX *context, const cl_aead_input *input, const uint8_t tag[CL_TAG_SIZE],
+                          uint8_t *out)
+{
+    int ignored = 0;
+    uint8_t expected[CL_TAG_SIZE];
+    uint8_t none[CL_TAG_SIZE];
+    memcpy(expected, tag, sizeof expected);
+    bool done = start(context, input) && transform(context, input->text, out) &&
+                EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, (int)CL_TAG_SIZE, expected) == 1;
+    bool authentic = done && EVP_CipherFinal_ex(context, none, &ignored) == 1;
+    if (!authentic && input->text.size > 0) {
+        OPENSSL_cleanse(out, input->text.size);
+    }
+    if (authentic) {
+        return CL_OK;
+    }
+    return done ? CL_AUTHENTICATION_FAILED : CL_INTERNAL;
+}
+
+bool cl_random(uint8_t *out, size_t size)
+{
+    for (size_t filled = 0; filled < size;) {
+        ssize_t got = getrandom(out + filled, size - filled, 0);
+        if (got <= 0 && errno != EINTR) {
+            return false;
+        }
+        filled += got > 0 ? (size_t)got : 0;
+    }
+    return true;
+}

@@ -1,0 +1,39 @@
+/* The settings of spec/configuration.md that C has. */
+#ifndef CL_CONFIG_H
+#define CL_CONFIG_H
+
+#include <cipherlane/cipherlane.h>
+
+#define CL_URLS_MAX 16U
+#define CL_TEXT_MAX 4096U /* longest value of a setting, NUL included */
+
+typedef struct cl_settings {
+    char urls[CL_TEXT_MAX]; /* NUL-separated after cl_settings_check, `url_count` of them */
+    size_t url_count;
+    const char *url[CL_URLS_MAX];
+    char ca[CL_TEXT_MAX];
+    char certificate[CL_TEXT_MAX];
+    char key[CL_TEXT_MAX];
+    char failure_action[CL_TEXT_MAX];
+    uint32_t connect_timeout_ms;
+    uint32_t request_timeout_ms;
+    uint32_t deadline_ms;
+    uint32_t retry_backoff_ms;
+    uint32_t cache_max;
+    uint32_t max_plaintext;
+} cl_settings;
+
+struct cl_config {
+    cl_settings settings;
+};
+
+/* Completes a copy of the configuration into *settings; refuses what cannot work [CL-CFG-002]. */
+cl_code cl_settings_check(cl_settings *settings, const cl_config *config, cl_error *error);
+
+/* Sets what a text of name=value lines says; `origin` names it in errors. Changes the text. */
+cl_code cl_config_read(cl_config *config, char *text, const char *origin, cl_error *error);
+
+/* Whether a name is one of ours: starts with "cipherlane.". */
+bool cl_config_ours(const char *name);
+
+#endif

@@ -1,0 +1,220 @@
+/* cl_decrypt and cl_prefetch: topic and bytes in, bytes out. */
+#include "bytes.h"
+#include "client.h"
+#include "clock.h"
+#include "compression.h"
+#include "error.h"
+
+#include <openssl/crypto.h>
+#include <stdlib.h>
+
+#define ATTEMPTS 3
+
+typedef struct job {
+    const char *topic;
+    cl_bytes value;
+    const cl_bytes *record_key;
+    uint8_t *buffer;
+    size_t capacity;
+    size_t limit;
+    cl_envelope envelope;
+    cl_bytes *out;
+} job;
+
+/* One GCM call; `out` has room for the ciphertext. */
+static cl_code open_into(cl_keyed *derived, const job *work, uint8_t *out)
+{
+    cl_aad built;
+    uint8_t prefix[4];
+    const cl_envelope *envelope = &work->envelope;
+    const cl_aad *aad = &derived->lease->aad;
+    if (envelope->flags != 0) {
+        cl_aad_build(&built, envelope->preamble, derived->lease->scope);
+        aad = &built;
+    }
+    cl_aead_input input = {envelope->nonce + CL_SALT_SIZE,
+                           {{aad->bytes, aad->size}, {NULL, 0}, {NULL, 0}},
+                           {envelope->ciphertext, envelope->size}};
+    if ((envelope->flags & CL_FLAG_KEY_BOUND) != 0) {
+        cl_key_prefix(prefix, *work->record_key);
+        input.aad[1] = (cl_bytes){prefix, sizeof prefix};
+        input.aad[2] = *work->record_key;
+    }
+    return cl_cipher_decrypt(derived->context, &input, envelope->tag, out);
+}
+
+static cl_code open_plain(cl_keyed *derived, const job *work)
+{
+    static const uint8_t EMPTY[1] = {0}; /* an empty value is not null */
+    size_t size = work->envelope.size;
+    if (work->capacity < size) {
+        *work->out = (cl_bytes){NULL, size};
+        return CL_BUFFER_TOO_SMALL;
+    }
+    cl_code code = open_into(derived, work, work->buffer);
+    if (code == CL_OK) {
+        *work->out = (cl_bytes){size == 0 && work->buffer == NULL ? EMPTY : work->buffer, size};
+    }
+    return code;
+}
+
+static cl_code open_compressed(cl_keyed *derived, const job *work)
+{
+    size_t size = 0;
+    uint8_t *frame = malloc(work->envelope.size + 1);
+    if (frame == NULL) {
+        return CL_INTERNAL;
+    }
+    cl_code code = open_into(derived, work, frame);
+    if (code == CL_OK) {
+        code = cl_decompress((cl_bytes){frame, work->envelope.size}, work->limit, work->buffer, work->capacity, &size);
+        *work->out = (cl_bytes){code == CL_OK ? work->buffer : NULL, code == CL_PLAINTEXT_TOO_LONG ? 0 : size};
+    }
+    OPENSSL_cleanse(frame, work->envelope.size);
+    free(frame);
+    return code;
+}
+
+static cl_code open_under(cl_keyed *derived, const job *work)
+{
+    bool compressed = (work->envelope.flags & CL_FLAG_ZSTD) != 0;
+    return compressed ? open_compressed(derived, work) : open_plain(derived, work);
+}
+
+static bool with_derived(cl_core *core, const job *work, cl_code *code)
+{
+    cl_slot *slot = cl_slot_take(core->slots);
+    cl_keyed *derived = cl_slot_derived(slot, work->topic, &work->envelope, cl_slot_now(slot));
+    if (derived != NULL) {
+        *code = open_under(derived, work);
+    }
+    cl_slot_give(slot);
+    return derived != NULL;
+}
+
+static bool with_lease(cl_core *core, cl_lease *lease, const job *work, cl_code *code)
+{
+    uint64_t now = cl_now();
+    cl_slot *slot = cl_slot_take(core->slots);
+    cl_keyed *derived = cl_slot_derive(slot, lease, &work->envelope, now);
+    *code = derived == NULL ? CL_INTERNAL : open_under(derived, work);
+    cl_slot_give(slot);
+    return derived != NULL || cl_lease_alive(lease, now);
+}
+
+static cl_code start(cl_core *core, const job *work, cl_error *error)
+{
+    for (int i = 0; i < ATTEMPTS; i++) {
+        cl_lease *lease = NULL;
+        cl_code code = cl_keys_decryption(core->keys, work->topic, &work->envelope.kid, &lease, error);
+        if (code != CL_OK) {
+            return code;
+        }
+        bool done = with_lease(core, lease, work, &code);
+        cl_lease_drop(lease);
+        if (done) {
+            return code == CL_OK ? CL_OK : cl_fail(error, code, "%s", cl_code_name(code));
+        }
+    }
+    return cl_fail(error, CL_LEASE_EXPIRED, "lease-expired: the lease ends before it can be used");
+}
+
+/* Steps 4 to 8 of "Reading", and the limit of step 7 [CL-ENV-013]. */
+static cl_code check(job *work)
+{
+    cl_code code = cl_envelope_parse(work->value, &work->envelope);
+    if (code != CL_OK) {
+        return code;
+    }
+    bool compressed = (work->envelope.flags & CL_FLAG_ZSTD) != 0;
+    if (!compressed && work->envelope.size > work->limit) {
+        return CL_PLAINTEXT_TOO_LONG;
+    }
+    bool bound = (work->envelope.flags & CL_FLAG_KEY_BOUND) != 0;
+    if (bound && work->record_key == NULL) {
+        return CL_RECORD_KEY_UNAVAILABLE; /* [CL-ENV-008] */
+    }
+    return bound && work->record_key->size > CL_RECORD_KEY_MAX ? CL_PLAINTEXT_TOO_LONG : CL_OK;
+}
+
+static cl_code decrypt_envelope(cl_core *core, job *work, cl_error *error)
+{
+    cl_code code = check(work);
+    if (code == CL_OK && !with_derived(core, work, &code)) {
+        return start(core, work, error);
+    }
+    return code == CL_OK ? CL_OK : cl_fail(error, code, "%s", cl_code_name(code));
+}
+
+/* Plaintext is handed over only if the policy says so [CL-ENV-002]. */
+static cl_code pass_plaintext(cl_core *core, const job *work, cl_error *error)
+{
+    cl_lease *lease = NULL;
+    cl_code code = cl_keys_plaintext(core->keys, work->topic, &lease, error);
+    if (code != CL_OK) {
+        return code;
+    }
+    bool accepted = lease->mode == CL_MODE_ACCEPT;
+    cl_lease_mark_used(lease);
+    cl_lease_drop(lease);
+    if (!accepted) {
+        return cl_fail(error, CL_PLAINTEXT_REJECTED, "plaintext-rejected: the value is not encrypted");
+    }
+    *work->out = work->value;
+    return CL_OK;
+}
+
+static cl_code explain(cl_code code, const job *work, cl_error *error)
+{
+    if (code != CL_OK && error != NULL) {
+        cl_error cause = *error;
+        char kid[CL_KID_TEXT + 1] = "none";
+        if (work->envelope.tag != NULL) {
+            cl_kid_write(kid, &work->envelope.kid);
+        }
+        (void)cl_fail(error, code, "topic %.249s, kid %s: not decrypted: %.180s", work->topic, kid, cause.message);
+    }
+    return code;
+}
+
+cl_code cl_decrypt(cl_client *client, const char *topic, cl_bytes value, const cl_bytes *record_key, uint8_t *buffer,
+                   size_t capacity, cl_bytes *out, cl_error *error)
+{
+    job work = {topic, value, record_key, buffer, capacity, client->settings.max_plaintext, {0}, out};
+    *out = (cl_bytes){NULL, 0};
+    if (value.data == NULL) {
+        return CL_OK; /* [CL-ENV-001] */
+    }
+    cl_core *core = cl_client_core(client, error);
+    if (core == NULL) {
+        return CL_INTERNAL;
+    }
+    cl_code code = cl_has_magic(value) ? decrypt_envelope(core, &work, error) : pass_plaintext(core, &work, error);
+    return explain(code, &work, error);
+}
+
+/* The kids of the values that are envelopes this library can read. */
+static size_t kids_of(const cl_bytes *values, size_t count, cl_kid *kids)
+{
+    size_t found = 0;
+    cl_envelope envelope = {0};
+    for (size_t i = 0; i < count; i++) {
+        bool readable =
+            values[i].data != NULL && cl_has_magic(values[i]) && cl_envelope_parse(values[i], &envelope) == CL_OK;
+        bool again = found > 0 && memcmp(&kids[found - 1], &envelope.kid, sizeof envelope.kid) == 0;
+        if (readable && !again) {
+            kids[found++] = envelope.kid;
+        }
+    }
+    return found;
+}
+
+void cl_prefetch(cl_client *client, const char *topic, const cl_bytes *values, size_t count)
+{
+    cl_core *core = cl_name_valid(topic) ? cl_client_core(client, NULL) : NULL;
+    cl_kid *kids = core == NULL || count == 0 ? NULL : calloc(count, sizeof *kids);
+    if (kids != NULL) {
+        cl_keys_prefetch(core->keys, topic, kids, kids_of(values, count, kids));
+        free(kids);
+    }
+}

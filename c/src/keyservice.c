@@ -1,0 +1,114 @@
+/* Fail-over between addresses, and the two calls. */
+#include "keyservice.h"
+
+#include "clock.h"
+#include "error.h"
+#include "http.h"
+
+#include <stdlib.h>
+
+struct cl_keyservice {
+    const cl_settings *settings;
+    const cl_algorithms *algorithms;
+    cl_http *http;
+};
+
+/* What to make of an answer; `into` is one of the two answer structures. */
+typedef cl_code (*parser)(const cl_algorithms *, const cl_http_answer *, void *into, cl_error *);
+
+typedef struct call {
+    const char *path;
+    const char *request;
+    parser parse;
+    void *into;
+} call;
+
+cl_keyservice *cl_keyservice_new(const cl_settings *settings, const cl_algorithms *algorithms)
+{
+    cl_keyservice *service = calloc(1, sizeof *service);
+    if (service == NULL) {
+        return NULL;
+    }
+    *service = (cl_keyservice){settings, algorithms, cl_http_new(settings)};
+    if (service->http == NULL) {
+        free(service);
+        return NULL;
+    }
+    return service;
+}
+
+void cl_keyservice_free(cl_keyservice *service)
+{
+    if (service != NULL) {
+        cl_http_free(service->http);
+        free(service);
+    }
+}
+
+/* Milliseconds for one request, 0 when the deadline has come. */
+static uint32_t time_left(const cl_keyservice *service, uint64_t deadline)
+{
+    uint64_t now = cl_now();
+    uint64_t left = now < deadline ? (deadline - now + CL_MILLISECOND - 1) / CL_MILLISECOND : 0;
+    uint32_t most = service->settings->request_timeout_ms;
+    return left < most ? (uint32_t)left : most;
+}
+
+static cl_code ask_one(const cl_keyservice *service, const char *url, const call *what, uint32_t timeout_ms,
+                       uint64_t *sent_at, cl_error *error)
+{
+    cl_http_answer http;
+    cl_code code = cl_http_post(service->http, url, what->path, what->request, timeout_ms, &http, error);
+    if (code == CL_OK) {
+        *sent_at = http.sent_at;
+        code = what->parse(service->algorithms, &http, what->into, error);
+        cl_http_answer_free(&http);
+    }
+    return code;
+}
+
+/* [CL-KEY-014]: only what says "not me, not now"; a refusal is an answer. */
+static bool try_next(cl_code code)
+{
+    return code == CL_KEY_SERVICE_UNAVAILABLE || code == CL_KEY_SERVICE_INTERNAL || code == CL_AUDIT_UNAVAILABLE;
+}
+
+static cl_code ask(const cl_keyservice *service, const call *what, uint64_t deadline, uint64_t *sent_at,
+                   cl_error *error)
+{
+    cl_code code = cl_fail(error, CL_KEY_SERVICE_UNAVAILABLE, "key-service-unavailable: no time left to ask");
+    for (size_t i = 0; i < service->settings->url_count && try_next(code); i++) {
+        uint32_t timeout_ms = time_left(service, deadline);
+        if (timeout_ms == 0) {
+            break;
+        }
+        code = ask_one(service, service->settings->url[i], what, timeout_ms, sent_at, error);
+    }
+    return code;
+}
+
+static cl_code parse_encryption(const cl_algorithms *algorithms, const cl_http_answer *http, void *into,
+                                cl_error *error)
+{
+    return cl_parse_encryption(algorithms, http, into, error);
+}
+
+static cl_code parse_decryption(const cl_algorithms *algorithms, const cl_http_answer *http, void *into,
+                                cl_error *error)
+{
+    return cl_parse_decryption(algorithms, http, into, error);
+}
+
+cl_code cl_keyservice_encryption(cl_keyservice *service, const char *request, uint64_t deadline,
+                                 cl_encryption_answer *answer, uint64_t *sent_at, cl_error *error)
+{
+    const call what = {"/v1/encryption-key", request, parse_encryption, answer};
+    return ask(service, &what, deadline, sent_at, error);
+}
+
+cl_code cl_keyservice_decryption(cl_keyservice *service, const char *request, uint64_t deadline,
+                                 cl_decryption_answer *answer, uint64_t *sent_at, cl_error *error)
+{
+    const call what = {"/v1/decryption-keys", request, parse_decryption, answer};
+    return ask(service, &what, deadline, sent_at, error);
+}
