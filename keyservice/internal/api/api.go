@@ -21,6 +21,8 @@ import (
 
 // Meter counts calls.
 type Meter interface {
+	// Began counts a call that is to be answered.
+	Began()
 	// Answered counts a call; code is empty for success.
 	Answered(call string, code refusal.Code, took time.Duration)
 }
@@ -75,6 +77,7 @@ type exchange struct {
 func (a *api) route(name string, action policy.Action, h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
+		a.meter.Began()
 		ctx, cancel := context.WithTimeout(r.Context(), a.options.Timeout)
 		defer cancel()
 		x := &exchange{name, action, service.Call{RequestID: rand.Text(), Remote: r.RemoteAddr}, w, r}

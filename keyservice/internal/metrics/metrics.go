@@ -27,6 +27,7 @@ type Metrics struct {
 	refused   *prometheus.CounterVec
 	records   *prometheus.CounterVec
 	bytes     *prometheus.CounterVec
+	inFlight  prometheus.Gauge
 	audit     prometheus.Histogram
 	auditFail prometheus.Counter
 	reloads   *prometheus.CounterVec
@@ -42,6 +43,7 @@ func New() *Metrics {
 		records:   counter("encrypted_records_total", "Records that clients report as encrypted.", "scope"),
 		bytes:     counter("encrypted_plaintext_bytes_total", "Plaintext bytes that clients report as encrypted.", "scope"),
 		reloads:   counter("policy_reloads_total", "Reloads of the policy file, by result (ok, invalid).", "result"),
+		inFlight:  prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "in_flight", Help: "Calls that are being answered."}),
 		auditFail: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "audit_failures_total", Help: "Audit records that did not reach the disk in time."}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: prefix + "request_seconds", Help: "Time to answer a call.", Buckets: buckets(),
@@ -50,7 +52,7 @@ func New() *Metrics {
 			Name: prefix + "audit_seconds", Help: "Time until an audit record was on disk.", Buckets: buckets(),
 		}),
 	}
-	m.registry.MustRegister(m.requests, m.seconds, m.released, m.refused, m.records, m.bytes, m.audit, m.auditFail, m.reloads,
+	m.registry.MustRegister(m.requests, m.inFlight, m.seconds, m.released, m.refused, m.records, m.bytes, m.audit, m.auditFail, m.reloads,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -67,11 +69,15 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
 }
 
+// Began counts a call that is to be answered.
+func (m *Metrics) Began() { m.inFlight.Inc() }
+
 // Answered counts a call. code is empty for success.
 func (m *Metrics) Answered(call string, code refusal.Code, took time.Duration) {
 	if code == "" {
 		code = "ok"
 	}
+	m.inFlight.Dec()
 	m.requests.WithLabelValues(call, string(code)).Inc()
 	m.seconds.WithLabelValues(call).Observe(took.Seconds())
 }
