@@ -5,6 +5,7 @@ Knows nothing of keys, of the network, and of Kafka.
 
 from __future__ import annotations
 
+import functools
 import struct
 from typing import NamedTuple, Optional
 
@@ -114,13 +115,19 @@ def additional_data(envelope_header: bytes, scope: str, record_key: Optional[byt
         CipherlaneError: ``plaintext-too-long`` for a record key over 2,147,483,647 bytes
         ValueError: a scope of a wrong size
     """
-    name = scope.encode()
-    if not 1 <= len(name) <= MAX_SCOPE_SIZE:
-        raise ValueError("size of scope")
-    data = envelope_header + struct.pack(">H", len(name)) + name
+    data = envelope_header + _sized(scope)
     if envelope_header[3] & FLAG_RECORD_KEY_BOUND:
         return data + _bound_record_key(record_key)
     return data
+
+
+@functools.lru_cache(maxsize=1024)
+def _sized(scope: str) -> bytes:
+    """A scope behind its size; remembered, because every record asks."""
+    name = scope.encode()
+    if not 1 <= len(name) <= MAX_SCOPE_SIZE:
+        raise ValueError("size of scope")
+    return struct.pack(">H", len(name)) + name
 
 
 def _bound_record_key(record_key: Optional[bytes]) -> bytes:

@@ -22,10 +22,10 @@ def reset_in_child(resettable: ResetInChild) -> None:
     _registered.add(resettable)
 
 
-def _reset_all() -> None:
+def _reset_all() -> None:  # pragma: no cover - runs in forked children, which the tests start, out of coverage's sight
     for resettable in list(_registered):
         resettable.after_fork_in_child()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+if hasattr(os, "register_at_fork"):  # pragma: no branch - not on Windows, where nothing forks
     os.register_at_fork(after_in_child=_reset_all)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Optional
+import threading
+from typing import Any, Optional
 
 from cipherlane.decryptor import Decryptor, Record
 from cipherlane.encryptor import Encryptor
@@ -51,6 +52,25 @@ def test_an_error_of_one_kid_is_no_error_of_the_others() -> None:
     assert [getattr(outcome, "code", "ok") for outcome in found] == ["key-destroyed", "ok", "key-id-mismatch"]
     keys.get_all(names)
     assert len(source.asked) == 1
+
+
+def test_an_answer_that_comes_after_close_is_wiped() -> None:
+    """CL-KEY-013: what is good in it and what is not."""
+    source = MemorySource()
+    good, _ = source.add("t")
+    keys = DecryptionKeys(source, QUICK)
+    gate = threading.Event()
+    source.before = lambda: gate.wait(10)
+    found: list[Any] = []
+    names = [Name("t", good), Name("t", bytes(16))]
+    waiting = threading.Thread(target=lambda: found.extend(keys.get_all(names).values()))
+    waiting.start()
+    eventually(lambda: source.asked)
+    keys.close()
+    waiting.join(10)
+    assert [error.code for error in found] == ["closed", "closed"]
+    gate.set()
+    eventually(lambda: source.given and source.given[0].wiped)
 
 
 def test_the_policy_on_plaintext_is_leased_like_a_key() -> None:

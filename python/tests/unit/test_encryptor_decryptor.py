@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from cipherlane import forking
 from cipherlane.cipher import SESSION_RECORDS, EncryptingSession
 from cipherlane.decryptor import Decryptor, Record
 from cipherlane.encryptor import Encryptor
 from cipherlane.errors import DecryptionError, EncryptionError
-from support import QUICK, ManualClock, MemorySource
+from support import QUICK, ManualClock, MemorySource, code_of
 
 
 def test_sessions_end_with_their_lease_and_their_time() -> None:
@@ -70,6 +71,28 @@ def test_an_encryptor_that_is_inherited_by_a_child(action: str) -> None:
     assert not source.given[0].wiped
 
 
+def test_what_a_forked_child_does_first() -> None:
+    """CL-ENV-035, in this process, where it can be looked at: keys and ciphers go, locks are new, and it works on."""
+    source = MemorySource()
+    source.add("t")
+    encryptor = Encryptor(source, QUICK, max_plaintext=100)
+    decryptor = Decryptor(source, QUICK, max_plaintext=100)
+    value = encryptor.encrypt("t", b"x")
+    assert decryptor.decrypt_all([Record("t", value), Record("t", value[:20] + b"x" * 40 if value else b"")])[0] == b"x"
+    inherited = list(source.given)
+    assert code_of(lambda: encryptor.encrypt("unknown", b"x")) == "topic-unknown"
+    assert len(decryptor._derived) == 2
+    for holder in (encryptor._keys._cache, decryptor._keys._cache, decryptor._derived):
+        assert holder in set(forking._registered)
+        holder._lock.acquire()  # as another thread of the parent would have
+    for holder in (encryptor._keys._cache, decryptor._keys._cache, decryptor._derived):
+        holder.after_fork_in_child()
+    assert all(key.wiped and key._key == bytearray(32) for key in inherited)
+    assert len(decryptor._derived) == 0
+    assert decryptor.decrypt("t", value) == b"x"
+    assert decryptor.decrypt("t", encryptor.encrypt("t", b"y")) == b"y"
+
+
 def encrypt_in_child(encryptor: Encryptor, source: MemorySource, sink: Any) -> None:
     inherited = source.given[0]
     source._lock = threading.Lock()
@@ -123,6 +146,26 @@ def test_a_session_that_cannot_be_kept_open_is_an_error() -> None:
     encryptor = Encryptor(source, QUICK, max_plaintext=100, new_session=ended)
     with pytest.raises(EncryptionError, match="lease-expired"):
         encryptor.encrypt("t", b"x")
+
+
+def test_a_lease_that_ends_between_look_up_and_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CL-KEY-005: the wiped key is not used; a new lease is asked for."""
+    clock, source = ManualClock(), MemorySource()
+    source.add("t")
+    value = Encryptor(source, QUICK, max_plaintext=100).encrypt("t", b"x")
+    decryptor = Decryptor(source, QUICK, max_plaintext=100, clock=clock)
+    look_up = decryptor._keys.get_all
+
+    def look_up_slowly(*arguments: Any) -> Any:
+        found = look_up(*arguments)
+        clock.now += 300
+        decryptor._keys._cache.sweep()
+        return found
+
+    monkeypatch.setattr(decryptor._keys, "get_all", look_up_slowly)
+    source.asked.clear()
+    assert decryptor.decrypt_all([Record("t", value)]) == [b"x"]
+    assert len(source.asked) == 2
 
 
 def test_the_decryptor_reports_being_closed() -> None:

@@ -352,15 +352,30 @@ def test_close_wipes_everything_and_ends_waiting() -> None:
     bench.keys.close()
 
 
+def test_an_error_that_comes_after_close_is_nobodys() -> None:
+    """CL-KEY-013."""
+    bench = Bench()
+    gate = threading.Event()
+    bench.source.before = lambda: gate.wait(10)
+    waiting = threading.Thread(target=lambda: code_of(bench.kid))
+    waiting.start()
+    eventually(lambda: bench.source.asked)
+    bench.keys.close()
+    waiting.join(10)
+    gate.set()
+    eventually(lambda: not in_flight(bench.keys))
+    assert len(bench.keys._cache) == 0
+
+
 def test_the_sweeper_wipes_at_the_end_without_being_asked() -> None:
     """CL-KEY-005: on the real clock."""
     source = MemorySource(refresh_in=0.1, expires_in=0.2)
     source.add("t")
     keys = EncryptionKeys(source, QUICK)
+    started = time.monotonic()
     keys.get("t")
-    time.sleep(0.1)
-    assert not source.given[0].wiped
     eventually(lambda: source.given[0].wiped)
+    assert time.monotonic() - started >= 0.2
     keys.close()
 
 

@@ -144,7 +144,10 @@ class KeyServiceClient:
 
 
 def _read(response: urllib3.BaseHTTPResponse) -> _Answer:
-    body = response.read(MAX_ANSWER + 1)
+    body = b""
+    # Reads until there is nothing more: only then urllib3 notices that a body ended too early.
+    while len(body) <= MAX_ANSWER and (piece := response.read(MAX_ANSWER + 1 - len(body))):
+        body += piece
     if len(body) > MAX_ANSWER:
         response.close()
         raise CipherlaneError(ErrorCode.KEY_SERVICE_BAD_ANSWER, f"an answer of more than {MAX_ANSWER} bytes")
