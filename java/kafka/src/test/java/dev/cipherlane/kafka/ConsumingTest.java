@@ -1,0 +1,330 @@
+package dev.cipherlane.kafka;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.cipherlane.ErrorCode;
+import dev.cipherlane.TestKeys;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.UUID;
+import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What the consumer's interceptor does with records, good and bad. */
+@ExtendWith(Cluster.class)
+class ConsumingTest {
+  private final String topic = "encrypted." + UUID.randomUUID();
+
+  /** A record that is wrong, the error, and the change that makes it wrong. */
+  static Stream<Arguments> badRecords() {
+    return Stream.of(
+        bad("cut to the magic", ErrorCode.ENVELOPE_TOO_SHORT, value -> Arrays.copyOf(value, 2)),
+        bad("cut to 59 bytes", ErrorCode.ENVELOPE_TOO_SHORT, value -> Arrays.copyOf(value, 59)),
+        bad("cut by one", ErrorCode.AUTHENTICATION_FAILED, v -> Arrays.copyOf(v, v.length - 1)),
+        bad("longer by one", ErrorCode.AUTHENTICATION_FAILED, v -> Arrays.copyOf(v, v.length + 1)),
+        bad("version 0", ErrorCode.UNSUPPORTED_VERSION, value -> set(value, 2, 0)),
+        bad("version 2", ErrorCode.UNSUPPORTED_VERSION, value -> set(value, 2, 2)),
+        bad("flag 0", ErrorCode.AUTHENTICATION_FAILED, value -> set(value, 3, 1)),
+        bad("flag 1", ErrorCode.UNSUPPORTED_FLAGS, value -> set(value, 3, 2)),
+        bad("flag 2", ErrorCode.AUTHENTICATION_FAILED, value -> set(value, 3, 4)),
+        bad("flag 3", ErrorCode.UNSUPPORTED_FLAGS, value -> set(value, 3, 8)),
+        bad("flag 4", ErrorCode.UNSUPPORTED_FLAGS, value -> set(value, 3, 16)),
+        bad("flag 5", ErrorCode.UNSUPPORTED_FLAGS, value -> set(value, 3, 32)),
+        bad("flag 6", ErrorCode.UNSUPPORTED_FLAGS, value -> set(value, 3, 64)),
+        bad("flag 7", ErrorCode.UNSUPPORTED_FLAGS, value -> set(value, 3, 128)),
+        bad("unknown kid", ErrorCode.KEY_UNKNOWN, value -> set(value, 4, value[4] ^ 1)),
+        bad("nonce", ErrorCode.AUTHENTICATION_FAILED, value -> set(value, 20, value[20] ^ 1)),
+        bad("counter", ErrorCode.AUTHENTICATION_FAILED, value -> set(value, 43, value[43] ^ 1)),
+        bad("ciphertext", ErrorCode.AUTHENTICATION_FAILED, value -> set(value, 44, value[44] ^ 1)),
+        bad("tag", ErrorCode.AUTHENTICATION_FAILED, v -> set(v, v.length - 1, v[v.length - 1] ^ 1)),
+        bad("plaintext", ErrorCode.PLAINTEXT_REJECTED, value -> text("injected")),
+        bad("empty plaintext", ErrorCode.PLAINTEXT_REJECTED, value -> new byte[0]));
+  }
+
+  private static Arguments bad(String name, ErrorCode code, UnaryOperator<byte[]> change) {
+    return Arguments.of(name, code, change);
+  }
+
+  private static byte[] set(byte[] value, int at, int to) {
+    byte[] changed = value.clone();
+    changed[at] = (byte) to;
+    return changed;
+  }
+
+  private static byte[] text(String text) {
+    return text.getBytes(StandardCharsets.UTF_8);
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @MethodSource("badRecords")
+  void badRecordStaysInItsPlace(String name, ErrorCode code, UnaryOperator<byte[]> change) {
+    // CL-KAF-010 CL-KAF-011 CL-KAF-012 CL-ENV-012 CL-ERR-001
+    byte[] good = envelope(topic, text("first"));
+    try (KafkaProducer<byte[], byte[]> producer = Clients.plainProducer()) {
+      ProducerRecord<byte[], byte[]> bad =
+          new ProducerRecord<>(topic, 0, 77L, text("key"), change.apply(good));
+      bad.headers().add("h", text("v"));
+      Clients.send(producer, List.of(bad, new ProducerRecord<>(topic, good)));
+    }
+    try (KafkaConsumer<byte[], byte[]> consumer = Clients.consumer()) {
+      List<ConsumerRecord<byte[], byte[]>> records = Clients.read(consumer, topic, 3);
+      assertThat(records).extracting(ConsumerRecord::offset).containsExactly(0L, 1L, 2L);
+      assertThat(records.get(0).value()).isEqualTo(text("first"));
+      assertThat(records.get(2).value()).isEqualTo(text("first"));
+      assertUnreadable(records.get(1), code);
+    }
+  }
+
+  private void assertUnreadable(ConsumerRecord<byte[], byte[]> record, ErrorCode code) {
+    RecordDecryptionException error =
+        catchThrowableOfType(RecordDecryptionException.class, record::value);
+    assertThat(error).isNotNull();
+    assertThat(error.code()).isEqualTo(code);
+    assertThat(error)
+        .hasMessageStartingWith("topic " + topic + ", partition 0, offset 1")
+        .hasMessageContaining(code.code());
+    assertThat(error.getMessage()).doesNotContain("injected");
+    error.kid().ifPresent(kid -> assertThat(error).hasMessageContaining("kid " + kid));
+    assertThat(error.kid().isPresent())
+        .isEqualTo(code == ErrorCode.KEY_UNKNOWN || code == ErrorCode.AUTHENTICATION_FAILED);
+    assertThat(record.key()).isEqualTo(text("key"));
+    assertThat(record.timestamp()).isEqualTo(77L);
+    assertThat(record.headers().lastHeader("h").value()).isEqualTo(text("v"));
+    assertThat(record.leaderEpoch()).isPresent();
+    assertThat(record.toString()).contains(code.code());
+  }
+
+  /** Encrypts a value, as offset 0 of the topic, and gives what is stored. */
+  private static byte[] envelope(String topic, byte[] value) {
+    try (KafkaProducer<byte[], byte[]> producer = Clients.producer()) {
+      Clients.send(producer, new ProducerRecord<>(topic, value));
+    }
+    return Clients.stored(topic, 1).get(0);
+  }
+
+  @Test
+  void valueOfAnotherScopeIsRefused() {
+    byte[] moved = envelope("shared." + UUID.randomUUID(), text("moved"));
+    assertThat(copied(moved, topic).code()).isEqualTo(ErrorCode.SCOPE_MISMATCH);
+  }
+
+  @Test
+  void valueOfTheSameScopeIsRead() {
+    byte[] copied = envelope("shared." + UUID.randomUUID(), text("copied"));
+    String other = "shared." + UUID.randomUUID();
+    try (KafkaProducer<byte[], byte[]> producer = Clients.plainProducer();
+        KafkaConsumer<byte[], byte[]> consumer = Clients.consumer()) {
+      Clients.send(producer, new ProducerRecord<>(other, copied));
+      assertThat(Clients.read(consumer, other, 1).get(0).value()).isEqualTo(text("copied"));
+    }
+  }
+
+  @Test
+  void readerWithoutTheRightIsRefused() { // CL-ENV-009
+    byte[] hidden = envelope("hidden." + UUID.randomUUID(), text("hidden"));
+    assertThat(copied(hidden, "hidden." + UUID.randomUUID()).code())
+        .isEqualTo(ErrorCode.NOT_AUTHORIZED);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"forbidden.", "unknown."})
+  void topicsThatMayNotBeReadAreRefused(String prefix) {
+    byte[] value = envelope(topic, text("value"));
+    ErrorCode expected =
+        prefix.equals("forbidden.") ? ErrorCode.TOPIC_FORBIDDEN : ErrorCode.TOPIC_UNKNOWN;
+    assertThat(copied(value, prefix + UUID.randomUUID()).code()).isEqualTo(expected);
+    assertThat(copied(text("plaintext"), prefix + UUID.randomUUID()).code()).isEqualTo(expected);
+  }
+
+  /** Copies a stored value, as the broker's operator could, and reads it there. */
+  private static RecordDecryptionException copied(byte[] stored, String topic) {
+    try (KafkaProducer<byte[], byte[]> producer = Clients.plainProducer();
+        KafkaConsumer<byte[], byte[]> consumer = Clients.consumer()) {
+      Clients.send(producer, new ProducerRecord<>(topic, stored));
+      ConsumerRecord<byte[], byte[]> record = Clients.read(consumer, topic, 1).get(0);
+      return catchThrowableOfType(RecordDecryptionException.class, record::value);
+    }
+  }
+
+  @Test
+  void nullStaysNullAndEmptyStaysEmpty() { // CL-ENV-001 CL-ENV-040
+    try (KafkaProducer<byte[], byte[]> producer = Clients.producer();
+        KafkaConsumer<byte[], byte[]> consumer = Clients.consumer()) {
+      Clients.send(producer, new ProducerRecord<>(topic, text("k"), null));
+      Clients.send(producer, new ProducerRecord<>(topic, text("k"), new byte[0]));
+      List<ConsumerRecord<byte[], byte[]>> records = Clients.read(consumer, topic, 2);
+      assertThat(records.get(0).value()).isNull();
+      assertThat(records.get(1).value()).isEmpty();
+      assertThat(records.get(1).serializedValueSize()).isZero();
+    }
+  }
+
+  @Test
+  void plaintextIsReadWhereThePolicyAcceptsIt() { // CL-ENV-002 CL-ENV-003
+    String migrating = "migrating." + UUID.randomUUID();
+    byte[] envelope = envelope(migrating, text("new"));
+    try (KafkaProducer<byte[], byte[]> producer = Clients.plainProducer();
+        KafkaConsumer<byte[], byte[]> consumer = Clients.consumer()) {
+      Clients.send(producer, new ProducerRecord<>(migrating, text("old")));
+      Clients.send(producer, new ProducerRecord<>(migrating, Arrays.copyOf(envelope, 30)));
+      List<ConsumerRecord<byte[], byte[]>> records = Clients.read(consumer, migrating, 3);
+      assertThat(records.get(0).value()).isEqualTo(text("new"));
+      assertThat(records.get(1).value()).isEqualTo(text("old"));
+      assertThatThrownBy(() -> records.get(2).value()).hasMessageContaining("envelope-too-short");
+    }
+  }
+
+  @Test
+  void severalPartitionsInOnePollKeepTheirNextOffsets() throws Exception { // CL-KAF-012
+    try (Admin admin = Admin.create(Clients.producing(Map.of()))) {
+      admin
+          .createTopics(List.of(new NewTopic(topic, Optional.of(4), Optional.empty())))
+          .all()
+          .get();
+    }
+    try (KafkaProducer<byte[], byte[]> producer = Clients.producer()) {
+      for (int i = 0; i < 40; i++) {
+        Clients.send(producer, new ProducerRecord<>(topic, i % 4, null, text("value " + i)));
+      }
+    }
+    try (KafkaConsumer<byte[], byte[]> consumer = Clients.consumer();
+        KafkaConsumer<byte[], byte[]> plain = Clients.plainConsumer()) {
+      ConsumerRecords<byte[], byte[]> batch = pollAll(consumer, 40);
+      assertThat(batch.partitions()).hasSize(4);
+      for (TopicPartition partition : batch.partitions()) {
+        assertThat(batch.records(partition))
+            .extracting(record -> new String(record.value(), StandardCharsets.UTF_8))
+            .containsExactlyElementsOf(expected(partition.partition()));
+      }
+      assertThat(nextOffsets(batch)).isEqualTo(nextOffsets(pollAll(plain, 40)));
+      consumer.commitSync();
+      assertThat(consumer.committed(batch.partitions()).values())
+          .extracting(OffsetAndMetadata::offset)
+          .containsOnly(10L);
+    }
+  }
+
+  private static List<String> expected(int partition) {
+    List<String> values = new ArrayList<>();
+    for (int i = partition; i < 40; i += 4) {
+      values.add("value " + i);
+    }
+    return values;
+  }
+
+  /** Polls until one poll brings everything: the topic holds it already. */
+  private ConsumerRecords<byte[], byte[]> pollAll(
+      KafkaConsumer<byte[], byte[]> consumer, int count) {
+    consumer.subscribe(List.of(topic));
+    for (int attempt = 0; attempt < 20; attempt++) {
+      ConsumerRecords<byte[], byte[]> batch = consumer.poll(Duration.ofSeconds(5));
+      if (batch.count() == count) {
+        return batch;
+      }
+      consumer.seekToBeginning(consumer.assignment());
+    }
+    throw new AssertionError("no poll brought all " + count + " records");
+  }
+
+  /** What only kafka-clients 4 has. */
+  private static Object nextOffsets(ConsumerRecords<?, ?> batch) throws Exception {
+    try {
+      Object offsets = ConsumerRecords.class.getMethod("nextOffsets").invoke(batch);
+      assertThat((Map<?, ?>) offsets).hasSize(4);
+      return offsets;
+    } catch (NoSuchMethodException e) {
+      return "kafka-clients 3";
+    }
+  }
+
+  @Test
+  void applicationThatCommitsWhatItProcessedLosesNothing() {
+    byte[] good = envelope(topic, text("first"));
+    try (KafkaProducer<byte[], byte[]> producer = Clients.plainProducer()) {
+      Clients.send(producer, new ProducerRecord<>(topic, set(good, 50, good[50] ^ 1)));
+    }
+    TopicPartition partition = new TopicPartition(topic, 0);
+    try (KafkaConsumer<byte[], byte[]> consumer = Clients.consumer()) {
+      for (ConsumerRecord<byte[], byte[]> record : Clients.read(consumer, topic, 2)) {
+        try {
+          assertThat(record.value()).isNotNull();
+        } catch (RecordDecryptionException e) {
+          break;
+        }
+        consumer.commitSync(Map.of(partition, new OffsetAndMetadata(record.offset() + 1)));
+      }
+      assertThat(consumer.committed(java.util.Set.of(partition)).get(partition).offset())
+          .isEqualTo(1L);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "org.apache.kafka.common.serialization.StringDeserializer",
+        "org.apache.kafka.common.serialization.ByteBufferDeserializer"
+      })
+  void deserializersOfOtherTypesAreRefused(String deserializer) { // CL-KAF-004
+    Map<String, Object> settings =
+        Clients.with(
+            Clients.consuming(Cluster.keyService().settings("consumer")),
+            "value.deserializer",
+            deserializer);
+    assertThatThrownBy(() -> new KafkaConsumer<>(settings).close())
+        .hasStackTraceContaining("configuration-invalid")
+        .hasStackTraceContaining("value.deserializer");
+  }
+
+  @Test
+  void allKidsOfAPollAreAskedForTogether() throws Exception { // CL-KEY-010
+    byte[] good = envelope(topic, text("first"));
+    try (KafkaProducer<byte[], byte[]> producer = Clients.plainProducer()) {
+      List<ProducerRecord<byte[], byte[]>> foreign = new ArrayList<>();
+      for (int i = 0; i < 100; i++) {
+        byte[] copy = good.clone();
+        TestKeys.kid(TestKeys.bytes()).write(copy, 4);
+        foreign.add(new ProducerRecord<>(topic, copy));
+      }
+      Clients.send(producer, foreign);
+    }
+    long before = requests();
+    try (KafkaConsumer<byte[], byte[]> consumer = Clients.consumer()) {
+      assertThat(pollAll(consumer, 101).count()).isEqualTo(101);
+    }
+    // One call for each poll, of which pollAll may have needed a few; without it there are 101.
+    assertThat(requests() - before).isBetween(1L, 5L);
+  }
+
+  /** Counts the calls for decryption keys of this test's topic in the audit log. */
+  private long requests() throws Exception {
+    try (Stream<String> lines = java.nio.file.Files.lines(Cluster.keyService().auditFile())) {
+      return lines
+          .filter(line -> line.contains(topic) && line.contains("decrypt"))
+          .map(line -> line.replaceAll(".*\"request_id\":\"([^\"]*)\".*", "$1"))
+          .distinct()
+          .count();
+    }
+  }
+}
