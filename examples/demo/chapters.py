@@ -15,13 +15,15 @@ from demo.story import Story
 TOPIC = "claims"
 CONTROL = "public-claims"
 CONTROL_RECORDS = 100
+SHOWN_FIRST = 9
+SHOWN_LAST = 3
 ENCRYPT = {"interceptor.classes": "dev.cipherlane.kafka.EncryptingProducerInterceptor"}
 DECRYPT = {"interceptor.classes": "dev.cipherlane.kafka.DecryptingConsumerInterceptor"}
 
 
 @dataclass
 class Stage:
-    """What every chapter needs: where to tell, a folder, the input, and what the running services said of themselves."""
+    """What every chapter needs: where to tell, a folder, the input, and what the services said of themselves."""
 
     story: Story
     folder: Path
@@ -107,11 +109,20 @@ def _produce_and_rotate(stage: Stage, command: list[str]) -> bool:
         for line in process.stdout:
             last = line.strip()
             if last == rotate_at:
-                kid = operator_tasks.rotate(stage.service, TOPIC)
-                stage.story.say(f"at record {last.split()[1]}: the operator rotates the key; new key id {kid}")
+                _rotate(stage, last)
     if process.returncode != 0:
         stage.story.say(errors.read_text()[-1500:])
     return process.returncode == 0 and last == f"acknowledged {len(stage.records)}"
+
+
+def _rotate(stage: Stage, progress: str) -> None:
+    try:
+        kid = operator_tasks.rotate(stage.service, TOPIC)
+    except operator_tasks.RotationRefusedError as refusal:
+        stage.story.check(False, f"rotation of the key: {refusal}")
+        return
+    stage.story.say(f"at record {progress.split()[1]} the operator rotates the key; new key id {kid}")
+    stage.story.say("the producer takes it up when it next renews its lease, within a second")
 
 
 def consume_java(stage: Stage) -> None:
@@ -161,7 +172,9 @@ def look_at_disk(stage: Stage) -> None:
     found = disk.scan(stage.log_folder, plaintext, leave_out=CONTROL)
     story.check(found.hits == 0, f"{found.files} files, {found.bytes:,} bytes: plaintext at {found.hits} positions")
     control = disk.scan(stage.log_folder, plaintext, only=CONTROL)
-    story.check(control.hits > 0, f"control: the same scan of '{CONTROL}' finds plaintext at {control.hits:,} positions")
+    story.check(
+        control.hits > 0, f"control: the same scan of '{CONTROL}' finds plaintext at {control.hits:,} positions"
+    )
 
 
 def look_at_record(stage: Stage) -> None:
@@ -169,7 +182,12 @@ def look_at_record(stage: Stage) -> None:
     story = stage.story
     story.chapter("One stored record, as the broker hands it to a client without keys")
     values = operator_tasks.stored_values(stage.broker["bootstrap"], TOPIC, len(stage.records))
-    for line in disk.hexdump(values[0]):
+    lines = list(disk.hexdump(values[0]))
+    for line in (
+        *lines[:SHOWN_FIRST],
+        f"...   {len(lines) - SHOWN_FIRST - SHOWN_LAST} lines more",
+        *lines[-SHOWN_LAST:],
+    ):
         story.say(line)
     story.say()
     kids = Counter(operator_tasks.key_id(value) for value in values)

@@ -15,8 +15,12 @@ from cipherlane import envelope
 TIMEOUT_SECONDS = 30
 
 
+class RotationRefusedError(RuntimeError):
+    """The key service did not rotate; the message has its code and reason."""
+
+
 def rotate(service: dict[str, Any], scope: str) -> str:
-    """Make a new data key for a scope (spec/key-service.md); return its key id."""
+    """Make a new data key for a scope (spec/key-service.md); return its key id, or raise RotationRefusedError."""
     files = service["principals"]["operator"]
     context = ssl.create_default_context(cafile=service["ca"])
     context.load_cert_chain(files["certificate"], files["key"])
@@ -29,7 +33,7 @@ def rotate(service: dict[str, Any], scope: str) -> str:
     finally:
         connection.close()
     if response.status != 200:
-        raise RuntimeError(f"rotation was refused: {answer}")
+        raise RotationRefusedError(f"{answer.get('code')}: {answer.get('detail')}")
     return str(answer["kid"])
 
 
@@ -41,7 +45,7 @@ def last_refusal(audit: Path) -> str:
 
 def key_id(value: bytes) -> str:
     """The key id of an envelope, as the SDK's own parser reads it."""
-    return envelope.parse(value).kid.hex()
+    return envelope.parse(value).kid.hex() if envelope.is_envelope(value) else "(none: plaintext)"
 
 
 def stored_values(bootstrap: str, topic: str, count: int) -> list[bytes]:
@@ -51,8 +55,8 @@ def stored_values(bootstrap: str, topic: str, count: int) -> list[bytes]:
     values: list[bytes] = []
     try:
         consumer.subscribe([topic])
-        while len(values) < count and (messages := consumer.consume(1000, TIMEOUT_SECONDS)):
-            values.extend(bytes(message.value()) for message in messages if message.error() is None)
+        while len(values) < count and (messages := consumer.consume(min(1000, count - len(values)), TIMEOUT_SECONDS)):
+            values.extend(message.value() or b"" for message in messages if message.error() is None)
     finally:
         consumer.close()
     return values
