@@ -72,7 +72,7 @@ func checkForbidden(d policy.Decision, topic string) error {
 }
 
 func (s *Service) decryptionKeys(ctx context.Context, d policy.Decision, topic string, kids []datakey.ID) (DecryptionKeys, error) {
-	found, err := s.Store.Lookup(ctx, kids)
+	found, err := s.Store.Lookup(ctx, d.Scope, kids)
 	if err != nil {
 		return DecryptionKeys{}, err
 	}

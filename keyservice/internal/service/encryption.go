@@ -54,7 +54,7 @@ func (s *Service) checkUsage(ctx context.Context, scope string, usage *Usage) er
 	if usage == nil {
 		return nil
 	}
-	found, err := s.Store.Lookup(ctx, []datakey.ID{usage.Kid})
+	found, err := s.Store.Lookup(ctx, scope, []datakey.ID{usage.Kid})
 	if err != nil {
 		return err
 	}

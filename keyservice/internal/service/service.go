@@ -82,6 +82,9 @@ func asRefusal(err error) *refusal.Error {
 	if r, ok := errors.AsType[*refusal.Error](err); ok {
 		return r
 	}
+	if errors.Is(err, store.ErrUnavailable) {
+		return refusal.Because(refusal.Unavailable, err, "the key store is not available now; the key service's log has more under this request_id")
+	}
 	return refusal.Because(refusal.Internal, err, "the key service failed; its log has more under this request_id")
 }
 

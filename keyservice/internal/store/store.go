@@ -4,10 +4,14 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/datakey"
 )
+
+// ErrUnavailable is in every error that may pass by itself: the backend cannot be reached or is not ready.
+var ErrUnavailable = errors.New("the key store is not available now")
 
 // Record is a data key as it is kept: wrapped under a KEK. Its scope never changes [CL-POL-006].
 type Record struct {
@@ -26,8 +30,9 @@ type Store interface {
 	// Rotate makes a new key for the scope, on disk and current when it returns.
 	Rotate(ctx context.Context, scope string) (Record, error)
 
-	// Lookup finds keys by id without unwrapping them. An id that is not known is not in the answer.
-	Lookup(ctx context.Context, ids []datakey.ID) (map[datakey.ID]Record, error)
+	// Lookup finds keys by id without unwrapping them. scope is where they are expected, and only tells a backend where
+	// to look first: keys of other scopes are found too. An id that is not known is not in the answer.
+	Lookup(ctx context.Context, scope string, ids []datakey.ID) (map[datakey.ID]Record, error)
 
 	// Unwrap decrypts keys, in the order of the records. The caller wipes them.
 	Unwrap(ctx context.Context, records []Record) ([]*datakey.Key, error)

@@ -208,7 +208,7 @@ func survives(t *testing.T, paths Paths, keys map[datakey.ID]string, offset int)
 	}
 	defer func() { _ = s.Close() }()
 	for id, want := range keys {
-		found, err := s.Lookup(t.Context(), []datakey.ID{id})
+		found, err := s.Lookup(t.Context(), "claims", []datakey.ID{id})
 		if err != nil || found[id].ID != id || base64Of(t, s, found[id]) != want {
 			t.Fatalf("byte %d: key %s is gone, and the store opened: %v", offset, id, err)
 		}

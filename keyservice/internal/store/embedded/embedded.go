@@ -123,7 +123,7 @@ func (s *Store) newRecord(scope string) (store.Record, error) {
 }
 
 // Lookup implements store.Store.
-func (s *Store) Lookup(ctx context.Context, ids []datakey.ID) (map[datakey.ID]store.Record, error) {
+func (s *Store) Lookup(ctx context.Context, _ string, ids []datakey.ID) (map[datakey.ID]store.Record, error) {
 	found := make(map[datakey.ID]store.Record, len(ids))
 	err := s.db.View(func(tx *bbolt.Tx) error {
 		for _, id := range ids {

@@ -74,7 +74,7 @@ func TestCurrentAndRotate(t *testing.T) {
 	if err != nil || second.ID == first.ID || current(t, s, "claims").ID != second.ID {
 		t.Fatal("not rotated", err)
 	}
-	found, err := s.Lookup(t.Context(), []datakey.ID{first.ID, second.ID, {1}})
+	found, err := s.Lookup(t.Context(), "claims", []datakey.ID{first.ID, second.ID, {1}})
 	if err != nil || len(found) != 2 || found[first.ID].Scope != "claims" || found[second.ID].Scope != "claims" {
 		t.Fatal(found, err)
 	}
@@ -189,7 +189,7 @@ func TestEndedContext(t *testing.T) {
 	cancel()
 	_, currentErr := s.Current(ctx, "new")
 	_, rotateErr := s.Rotate(ctx, "a")
-	_, lookupErr := s.Lookup(ctx, []datakey.ID{r.ID})
+	_, lookupErr := s.Lookup(ctx, "claims", []datakey.ID{r.ID})
 	_, unwrapErr := s.Unwrap(ctx, []store.Record{r})
 	for _, err := range []error{currentErr, rotateErr, lookupErr, unwrapErr, s.Check(ctx)} {
 		if !errors.Is(err, context.Canceled) {
