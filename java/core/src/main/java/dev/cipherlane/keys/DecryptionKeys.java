@@ -55,15 +55,16 @@ public final class DecryptionKeys implements AutoCloseable {
    */
   public void prepare(String topic, Set<KeyId> kids, boolean plaintext) {
     long now = clock.now();
+    long began = System.nanoTime();
     List<Slot<DecryptionGrant>> missing = new ArrayList<>();
     for (KeyId kid : kids) {
       Slot<DecryptionGrant> slot = keySlot(topic, kid, now);
-      if (slot.claim(now)) {
+      if (slot.claim(now, began)) {
         missing.add(slot);
       }
     }
     Slot<PlaintextGrant> policy = plaintext ? plaintextSlot(topic, now) : null;
-    if (policy != null && !policy.claim(now)) {
+    if (policy != null && !policy.claim(now, began)) {
       policy = null;
     }
     submit(topic, missing, policy);
@@ -112,7 +113,7 @@ public final class DecryptionKeys implements AutoCloseable {
     Slot<DecryptionGrant> slot = keySlot(topic, kid, now);
     DecryptionGrant grant = slot.fresh(now);
     if (grant == null) {
-      if (slot.claim(now)) {
+      if (slot.claim(now, began(deadline))) {
         submit(topic, List.of(slot), null);
       }
       grant = slot.await(now, deadline);
@@ -134,12 +135,16 @@ public final class DecryptionKeys implements AutoCloseable {
     Slot<PlaintextGrant> slot = plaintextSlot(topic, now);
     PlaintextGrant grant = slot.fresh(now);
     if (grant == null) {
-      if (slot.claim(now)) {
+      if (slot.claim(now, began(deadline))) {
         submit(topic, List.of(), slot);
       }
       grant = slot.await(now, deadline);
     }
     return grant.accepted();
+  }
+
+  private long began(long deadline) {
+    return deadline - limits.deadline().toNanos();
   }
 
   /** One call to the key service, for some slots that wait for it. */

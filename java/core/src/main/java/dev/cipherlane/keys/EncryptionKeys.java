@@ -54,13 +54,12 @@ public final class EncryptionKeys implements AutoCloseable {
   }
 
   private EncryptionGrant renewed(String topic, Slot<EncryptionGrant> slot, long now) {
-    if (slot.claim(now)) {
+    long began = System.nanoTime();
+    if (slot.claim(now, began)) {
       submit(topic, slot);
     }
     EncryptionGrant usable = slot.usable(now);
-    return usable != null
-        ? usable
-        : slot.await(now, System.nanoTime() + limits.deadline().toNanos());
+    return usable != null ? usable : slot.await(now, began + limits.deadline().toNanos());
   }
 
   private void submit(String topic, Slot<EncryptionGrant> slot) {

@@ -42,7 +42,8 @@ final class Slot<G extends Grant<G>> {
   private volatile Lease<G> lease;
   private G last;
   private CompletableFuture<Lease<G>> request;
-  private CipherlaneException failure;
+  private volatile CipherlaneException failure;
+  private volatile long failedAt;
   private volatile long retryAt;
   private volatile boolean waiting;
   private boolean closed;
@@ -86,10 +87,20 @@ final class Slot<G extends Grant<G>> {
     return Optional.ofNullable(last);
   }
 
-  /** Takes on the duty to make a request, which ends in {@link #granted} or {@link #failed}. */
-  boolean claim(long now) {
+  /**
+   * Takes on the duty to make a request, which ends in {@link #granted} or {@link #failed}.
+   *
+   * @param now time of the lease clock
+   * @param began when the caller's own call began, in nanoseconds of {@link System#nanoTime}: an
+   *     error that came since then is its answer, however long the other records of its batch took
+   */
+  boolean claim(long now, long began) {
     // Looked at without the lock first: while the key service is down, every record comes by here.
-    return !waiting && now - retryAt >= 0 && fresh(now) == null && claimLocked();
+    return !waiting
+        && now - retryAt >= 0
+        && (failure == null || failedAt - began < 0)
+        && fresh(now) == null
+        && claimLocked();
   }
 
   private synchronized boolean claimLocked() {
@@ -132,6 +143,7 @@ final class Slot<G extends Grant<G>> {
       if (closed || request == null) {
         return;
       }
+      failedAt = System.nanoTime();
       failure = error;
       retryAt = now + Math.round(backoff * ThreadLocalRandom.current().nextDouble(0.8, 1.2));
       if (REFUSALS.contains(error.code())) {

@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Comparator;
+import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.extension.BeforeAllCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
@@ -46,6 +47,17 @@ final class Cluster implements BeforeAllCallback {
           scopes: ["*"]
       """;
 
+  // Small files: after most tests all of them are searched for plaintext.
+  private static final List<String> BROKER =
+      List.of(
+          "--auto-create",
+          "--set",
+          "num.partitions=1",
+          "--set",
+          "log.index.size.max.bytes=65536",
+          "--set",
+          "offsets.topic.num.partitions=1");
+
   private static Running running;
 
   private record Running(Path folder, BrokerProcess broker, KeyServiceProcess keyService)
@@ -55,7 +67,7 @@ final class Cluster implements BeforeAllCallback {
         Path folder = Files.createTempDirectory("cipherlane-cluster-");
         return new Running(
             folder,
-            BrokerProcess.start("--auto-create", "--set", "num.partitions=1"),
+            BrokerProcess.start(BROKER.toArray(String[]::new)),
             KeyServiceProcess.start(folder, POLICY));
       } catch (IOException e) {
         throw new IllegalStateException(e);
