@@ -105,20 +105,20 @@ func measureCase(s *servers, c testCase) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	var plain, real series
+	var plain, keyService series
 	for run := range runs {
 		if err := plain.add(s.plain, c, fmt.Sprintf("/%d", size), body); err != nil {
 			return nil, err
 		}
-		if err := real.add(s.real, c, c.path, body); err != nil {
+		if err := keyService.add(s.keyService, c, c.path, body); err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(os.Stderr, "%s run %d: plain-https %.0f us, cipherlane %.0f us\n", c.name, run+1, plain.wall[run], real.wall[run])
+		fmt.Fprintf(os.Stderr, "%s run %d: plain-https %.0f us, cipherlane %.0f us\n", c.name, run+1, plain.wall[run], keyService.wall[run])
 	}
-	baseline, measured := plain.row(c.name, "plain-https"), real.row(c.name, "cipherlane")
+	baseline, measured := plain.row(c.name, "plain-https"), keyService.row(c.name, "cipherlane")
 	ratios := make([]float64, runs)
 	for i := range ratios {
-		ratios[i] = real.wall[i] / plain.wall[i]
+		ratios[i] = keyService.wall[i] / plain.wall[i]
 	}
 	measured.Baseline, measured.Ratio = "plain-https", round(median(ratios), 100)
 	return []row{baseline, measured}, nil

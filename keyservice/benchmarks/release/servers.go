@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -30,7 +31,7 @@ type server struct {
 	tls   map[string]*tls.Config // by principal
 }
 
-type servers struct{ real, plain *server }
+type servers struct{ keyService, plain *server }
 
 type ready struct {
 	URL        string
@@ -39,21 +40,21 @@ type ready struct {
 }
 
 func startServers(dir string) (*servers, error) {
-	real, line, err := startChild(program, "dev", "--dir", dir, "--json", "--until-stdin-closes", "--log-level", "error")
+	child, line, err := startChild(program, "dev", "--dir", dir, "--json", "--until-stdin-closes", "--log-level", "error")
 	if err != nil {
 		return nil, err
 	}
-	s := &servers{real: real}
+	s := &servers{keyService: child}
 	var at ready
 	if err := json.Unmarshal(line, &at); err != nil {
 		s.stop()
 		return nil, err
 	}
-	if real.tls, err = clientTLS(at); err != nil {
+	if child.tls, err = clientTLS(at); err != nil {
 		s.stop()
 		return nil, err
 	}
-	real.url = at.URL
+	child.url = at.URL
 	self, err := os.Executable()
 	if err == nil {
 		s.plain, line, err = startChild(self, "plain", dir)
@@ -62,12 +63,12 @@ func startServers(dir string) (*servers, error) {
 		s.stop()
 		return nil, err
 	}
-	s.plain.url, s.plain.tls = strings.TrimSpace(string(line)), real.tls
+	s.plain.url, s.plain.tls = strings.TrimSpace(string(line)), child.tls
 	return s, nil
 }
 
 func startChild(name string, args ...string) (*server, []byte, error) {
-	cmd := exec.Command(name, args...) // #nosec G204 -- our own programs
+	cmd := exec.CommandContext(context.Background(), name, args...) // #nosec G204 -- our own programs
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -95,7 +96,7 @@ func (s *server) stop() {
 }
 
 func (s *servers) stop() {
-	s.real.stop()
+	s.keyService.stop()
 	if s.plain != nil {
 		s.plain.stop()
 	}
@@ -167,7 +168,7 @@ func plain(w http.ResponseWriter, r *http.Request) {
 func (s *servers) prepare(c testCase) (body []byte, size int, err error) {
 	const topic = `{"topic":"bench"`
 	var first struct{ Kid string }
-	answer, err := s.real.once("producer", "/v1/encryption-key", []byte(topic+"}"))
+	answer, err := s.keyService.once("producer", "/v1/encryption-key", []byte(topic+"}"))
 	if err == nil {
 		err = json.Unmarshal(answer, &first)
 	}
@@ -178,7 +179,7 @@ func (s *servers) prepare(c testCase) (body []byte, size int, err error) {
 	if c.kids > 0 {
 		kids := []string{`"` + first.Kid + `"`}
 		for len(kids) < c.kids {
-			answer, err := s.real.once("operator", "/v1/scopes/bench/rotate", nil)
+			answer, err := s.keyService.once("operator", "/v1/scopes/bench/rotate", nil)
 			if err == nil {
 				err = json.Unmarshal(answer, &first)
 			}
@@ -189,7 +190,7 @@ func (s *servers) prepare(c testCase) (body []byte, size int, err error) {
 		}
 		body = []byte(topic + `,"kids":[` + strings.Join(kids, ",") + "]}")
 	}
-	answer, err = s.real.once(c.principal, c.path, body)
+	answer, err = s.keyService.once(c.principal, c.path, body)
 	return body, len(answer), err
 }
 
@@ -221,9 +222,15 @@ func (s *server) post(c *http.Client, path string, body []byte) ([]byte, error) 
 // call makes calls over the case's connections, which are opened before the clock starts.
 func (s *server) call(c testCase, path string, body []byte, calls int) (time.Duration, error) {
 	clients := make([]*http.Client, c.connections)
+	defer func() {
+		for _, one := range clients {
+			if one != nil {
+				one.CloseIdleConnections()
+			}
+		}
+	}()
 	for i := range clients {
 		clients[i] = s.client(c.principal)
-		defer clients[i].CloseIdleConnections()
 		if _, err := s.post(clients[i], path, body); err != nil {
 			return 0, err
 		}

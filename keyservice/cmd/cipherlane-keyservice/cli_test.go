@@ -100,7 +100,6 @@ func TestDoesNotStart(t *testing.T) {
 		"audit log is no log": {overwrite("audit.jsonl", strings.Repeat("x", 20_000)), "not an audit log"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			dir, config := stopped(t)
 			if err := c.spoil(dir); err != nil {
 				t.Fatal(err)

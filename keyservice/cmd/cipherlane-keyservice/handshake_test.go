@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -207,7 +208,7 @@ func TestCertificateEndsOnAnOpenConnection(t *testing.T) {
 
 func TestServerCertificateIsPEMOfTheFolder(t *testing.T) {
 	k := start(t)
-	conn := k.dial(t, "producer")
+	conn := k.dial(t)
 	tlsConn, ok := conn.(*tls.Conn)
 	if !ok {
 		t.Fatal("no TLS")
@@ -217,7 +218,7 @@ func TestServerCertificateIsPEMOfTheFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	block, _ := pem.Decode(file)
-	if got := tlsConn.ConnectionState().PeerCertificates[0].Raw; string(got) != string(block.Bytes) {
+	if got := tlsConn.ConnectionState().PeerCertificates[0].Raw; !bytes.Equal(got, block.Bytes) {
 		t.Fatal("another certificate")
 	}
 }

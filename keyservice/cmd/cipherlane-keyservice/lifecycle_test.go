@@ -79,7 +79,7 @@ func TestKill(t *testing.T) {
 // [CL-API-019]
 func TestSIGTERMAnswersWhatHasBegun(t *testing.T) {
 	k := start(t)
-	conn := k.dial(t, "producer")
+	conn := k.dial(t)
 	const body = `{"topic":"claims"}`
 	send(t, conn, requestHead+fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body))+body[:5])
 	waitFor(t, "the call to begin", func() bool { return strings.Contains(k.get(t, "/metrics"), "cipherlane_keyservice_in_flight 1\n") })
@@ -101,7 +101,7 @@ func TestSIGTERMAnswersWhatHasBegun(t *testing.T) {
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != 200 || !strings.Contains(string(text), `"key"`) {
+	if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(text), `"key"`) {
 		t.Fatalf("%s %s %v", response.Status, text, err)
 	}
 	select {
@@ -116,18 +116,8 @@ func TestSIGTERMAnswersWhatHasBegun(t *testing.T) {
 
 // [CL-API-019] A call that does not come to its end does not keep the service from stopping.
 func TestGracePeriodEnds(t *testing.T) {
-	dir := newFolder(t, testPolicy)
-	startIn(t, dir).stop(t)
-	config := filepath.Join(dir, "keyservice.yaml")
-	text, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(config, append(text, "grace_period: 1s\n"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	k := startIn(t, dir)
-	conn := k.dial(t, "producer")
+	k := startWith(t, "grace_period: 1s\n")
+	conn := k.dial(t)
 	send(t, conn, requestHead+"Content-Length: 18\r\n\r\n{")
 	waitFor(t, "the call to begin", func() bool { return strings.Contains(k.get(t, "/metrics"), "cipherlane_keyservice_in_flight 1\n") })
 	begin := time.Now()

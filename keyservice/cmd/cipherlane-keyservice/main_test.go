@@ -103,9 +103,9 @@ grants:
 `
 
 // start starts the dev command on a new folder with testPolicy.
-func start(t *testing.T, flags ...string) *keyService {
+func start(t *testing.T) *keyService {
 	t.Helper()
-	return startIn(t, newFolder(t, testPolicy), flags...)
+	return startIn(t, newFolder(t, testPolicy))
 }
 
 func newFolder(t *testing.T, policy string) string {

@@ -216,10 +216,10 @@ func TestHeaderLimit(t *testing.T) {
 	}
 }
 
-// dial opens a TLS connection that speaks HTTP/1.1 by hand.
-func (k *keyService) dial(t *testing.T, principal string) net.Conn {
+// dial opens a TLS connection of the producer that speaks HTTP/1.1 by hand.
+func (k *keyService) dial(t *testing.T) net.Conn {
 	t.Helper()
-	cfg := k.tlsConfig(t, principal)
+	cfg := k.tlsConfig(t, "producer")
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(k.URL, "https://"), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +249,7 @@ func TestSlowCallers(t *testing.T) {
 		"half a body":    requestHead + "Content-Length: 100\r\n\r\n{",
 		"endless chunks": requestHead + "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
 	} {
-		conn := k.dial(t, "producer")
+		conn := k.dial(t)
 		send(t, conn, text)
 		closed[name] = make(chan time.Duration, 1)
 		go func() {
@@ -298,7 +298,7 @@ func TestBrokenHTTP(t *testing.T) {
 		"length that is cut":  requestHead + "Content-Length: 18\r\nConnection: close\r\n\r\n{\"topic\"",
 		"bare line feed body": requestHead + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
 	} {
-		conn := k.dial(t, "producer")
+		conn := k.dial(t)
 		send(t, conn, text)
 		if tcp, ok := conn.(*tls.Conn); ok {
 			_ = tcp.CloseWrite()

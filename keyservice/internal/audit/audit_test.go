@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -56,10 +57,10 @@ func TestARecordIsInTheFileWhenWriteReturns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := open(t, path)
 	for i := range 20 {
-		if err := l.Write(t.Context(), record(fmt.Sprint(i)), record("second")); err != nil {
+		if err := l.Write(t.Context(), record(strconv.Itoa(i)), record("second")); err != nil {
 			t.Fatal(err)
 		}
-		if got := lines(t, path); len(got) != 2*(i+1) || got[2*i].RequestID != fmt.Sprint(i) {
+		if got := lines(t, path); len(got) != 2*(i+1) || got[2*i].RequestID != strconv.Itoa(i) {
 			t.Fatalf("%d lines after %d records", len(got), 2*(i+1))
 		}
 	}
@@ -195,7 +196,8 @@ func TestHungDisk(t *testing.T) {
 			if !errors.Is(err, ErrUnavailable) {
 				t.Fatal(err)
 			}
-			if failed++; failed == 2 {
+			failed++
+			if failed == 2 {
 				break
 			}
 		}

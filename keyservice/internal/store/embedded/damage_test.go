@@ -3,6 +3,7 @@
 package embedded
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -56,7 +57,7 @@ func TestInitMakesOnlyWhatIsNotThere(t *testing.T) {
 			t.Fatalf("made a store beside %s", left)
 		}
 	}
-	if after, err := os.ReadFile(paths.KEK); err != nil || string(after) != string(before) {
+	if after, err := os.ReadFile(paths.KEK); err != nil || !bytes.Equal(after, before) {
 		t.Fatal("the KEK was replaced")
 	}
 }
