@@ -16,14 +16,14 @@ TIMEOUT_SECONDS = 280
 
 
 def run_demo(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "demo", "--records", "6000", "--rate", "2000", *arguments]
+    command = [sys.executable, "-m", "demo", "--records", "8000", "--rate", "2000", *arguments]
     return subprocess.run(command, check=False, cwd=EXAMPLES, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
 
 
 def test_the_demo_holds_what_it_says() -> None:
     outcome = run_demo()
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
-    assert outcome.stdout.count("6,000 of 6,000 records equal the input, 0 differ") == 2
+    assert outcome.stdout.count("8,000 of 8,000 records equal the input, 0 differ") == 2
     assert "plaintext at 0 positions" in outcome.stdout
     assert "did not hold" not in outcome.stdout
 
@@ -41,7 +41,7 @@ def test_a_policy_that_lets_nobody_read_makes_it_fail(tmp_path: Path) -> None:
     policy.write_text((HERE / "policy.yaml").read_text().replace("dev.cipherlane/consumer", "dev.cipherlane/nobody"))
     outcome = run_demo("--policy", str(policy))
     assert outcome.returncode == 1, outcome.stdout + outcome.stderr
-    assert "FAIL 0 of 6,000 records equal the input" in outcome.stdout
+    assert "FAIL 0 of 8,000 records equal the input" in outcome.stdout
 
 
 def test_an_invalid_policy_ends_it_with_the_reason(tmp_path: Path) -> None:
