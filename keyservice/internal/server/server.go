@@ -38,7 +38,7 @@ type Server struct {
 	cfg     config.Config
 	log     *slog.Logger
 	policy  *policy.File
-	audit   *audit.FileLog
+	audit   audit.Log
 	store   store.Store
 	metrics *metrics.Metrics
 	api     *http.Server
@@ -67,9 +67,11 @@ func (s *Server) open() (err error) {
 	if s.store, err = openStore(s.cfg.Store); err != nil {
 		return err
 	}
-	if s.audit, err = audit.OpenFile(s.cfg.Audit, s.log); err != nil {
+	log, err := audit.OpenFile(s.cfg.Audit, s.log)
+	if err != nil {
 		return err
 	}
+	s.audit = log
 	s.metrics.WatchKeys(s.store)
 	s.api = s.newHTTP(s.newAPI())
 	s.api.TLSConfig = tlsConfig
@@ -158,9 +160,23 @@ func (s *Server) shutdown() error {
 	if err != nil {
 		err = fmt.Errorf("calls were cut off after the grace period of %s: %w", s.cfg.GracePeriod, err)
 	}
-	err = errors.Join(err, s.closeAll())
+	err = errors.Join(err, within(closeTimeout, s.closeAll))
 	s.log.Info("stopped")
 	return err
+}
+
+// closeTimeout is how long a disk may take to close its files: one that hangs must not keep the process alive.
+const closeTimeout = 2 * time.Second
+
+func within(limit time.Duration, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(limit):
+		return fmt.Errorf("files were not closed within %s: a disk hangs", limit)
+	}
 }
 
 func (s *Server) closeAll() error {
