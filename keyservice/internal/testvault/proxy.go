@@ -1,0 +1,74 @@
+// A proxy in front of a real Vault that counts requests and lets a test answer some of them.
+
+package testvault
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"testing"
+)
+
+// Proxy stands between the store and Vault.
+type Proxy struct {
+	Address string
+
+	mu       sync.Mutex
+	requests []string
+	headers  []http.Header
+	fault    func(w http.ResponseWriter, r *http.Request) bool
+}
+
+// NewProxy starts a proxy in front of a server without TLS.
+func NewProxy(t testing.TB, s *Server) *Proxy {
+	t.Helper()
+	target, err := url.Parse(s.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := httputil.NewSingleHostReverseProxy(target)
+	forward.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { panic(http.ErrAbortHandler) }
+	p := &Proxy{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if fault := p.note(r); fault != nil && fault(w, r) {
+			return
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	p.Address = server.URL
+	return p
+}
+
+func (p *Proxy) note(r *http.Request) func(http.ResponseWriter, *http.Request) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requests = append(p.requests, r.Method+" "+r.URL.Path)
+	p.headers = append(p.headers, r.Header.Clone())
+	return p.fault
+}
+
+// Fault lets a function answer requests: it returns true when it did. nil ends that.
+func (p *Proxy) Fault(fault func(w http.ResponseWriter, r *http.Request) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault = fault
+}
+
+// Take gives the requests since the last call.
+func (p *Proxy) Take() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := p.requests
+	p.requests, p.headers = nil, nil
+	return taken
+}
+
+// Headers gives the headers of the requests since the last Take.
+func (p *Proxy) Headers() []http.Header {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.headers
+}
