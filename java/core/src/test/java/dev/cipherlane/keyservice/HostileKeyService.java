@@ -130,8 +130,8 @@ public final class HostileKeyService implements AutoCloseable {
     settings.put("cipherlane.keyservice.tls.ca", files.ca().toString());
     settings.put("cipherlane.keyservice.tls.certificate", files.certificate().toString());
     settings.put("cipherlane.keyservice.tls.key", files.key().toString());
-    settings.put("cipherlane.keyservice.connect.timeout.ms", "1000");
-    settings.put("cipherlane.keyservice.request.timeout.ms", "1000");
+    settings.put("cipherlane.keyservice.connect.timeout.ms", "3000");
+    settings.put("cipherlane.keyservice.request.timeout.ms", "3000");
     settings.put("cipherlane.keys.retry.backoff.ms", "1");
     return settings;
   }

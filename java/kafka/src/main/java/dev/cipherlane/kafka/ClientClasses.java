@@ -31,9 +31,8 @@ final class ClientClasses {
               : Class.forName(name, true, loader());
       return type.cast(found.getDeclaredConstructor().newInstance());
     } catch (ReflectiveOperationException | ClassCastException e) {
-      throw (ConfigException)
-          invalid(setting, name + " is no " + type.getSimpleName() + " that can be made")
-              .initCause(e);
+      String why = name + " is no " + type.getSimpleName() + " that can be made";
+      throw invalid(setting, why, e);
     }
   }
 
@@ -43,9 +42,13 @@ final class ClientClasses {
   }
 
   static ConfigException invalid(String setting, String why) {
+    return invalid(setting, why, null);
+  }
+
+  private static ConfigException invalid(String setting, String why, Exception cause) {
     return invalid(
         new CipherlaneException(
-            ErrorCode.CONFIGURATION_INVALID, "setting " + setting + ": " + why));
+            ErrorCode.CONFIGURATION_INVALID, "setting " + setting + ": " + why, cause));
   }
 
   /** As Kafka tells mistakes in settings. */

@@ -31,6 +31,13 @@ final class Clients {
     return all;
   }
 
+  /** Adds settings, which go before. */
+  static Map<String, Object> with(Map<String, Object> settings, Map<String, Object> more) {
+    Map<String, Object> all = new HashMap<>(settings);
+    all.putAll(more);
+    return all;
+  }
+
   static Map<String, Object> producing(Map<String, Object> cipherlane) {
     return with(
         cipherlane,

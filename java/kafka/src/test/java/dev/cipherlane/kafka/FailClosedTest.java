@@ -69,7 +69,7 @@ class FailClosedTest {
     SLOW(
         ErrorCode.KEY_SERVICE_UNAVAILABLE,
         (path, request) -> {
-          Thread.sleep(3_000);
+          Thread.sleep(4_000);
           return Reply.ok(good());
         }),
     HANGS_UP(
