@@ -85,6 +85,9 @@ class EncryptingSession:
         clock: seconds, as :func:`cipherlane.clock.lease_clock`
         prefix: 20 bytes, given by tests only; otherwise from the operating system [CL-ENV-030]
         counter: of the first record, given by tests only
+
+    Raises:
+        SessionEndedError: the key's lease ended already
     """
 
     __slots__ = ("_cipher", "_clock", "_counter", "_ends_at", "_lock", "_pid", "_prefix", "_salt_rest", "key")
@@ -100,7 +103,7 @@ class EncryptingSession:
         self.key = key
         self._prefix = os.urandom(PREFIX_SIZE) if prefix is None else prefix
         self._salt_rest = self._prefix[SALT_SIZE:]
-        self._cipher = key.derive(self._prefix[:SALT_SIZE])
+        self._cipher = _begin(key, self._prefix[:SALT_SIZE])
         self._counter = counter
         self._lock = threading.Lock()
         self._pid = os.getpid()
@@ -131,6 +134,13 @@ class EncryptingSession:
     def __reduce__(self) -> tuple[object, ...]:
         """Refuses: a copy would use nonces again."""
         raise TypeError("an encrypting session cannot be copied or pickled")
+
+
+def _begin(key: Key, salt: bytes) -> AESGCM:
+    try:
+        return key.derive(salt)
+    except CipherlaneError:
+        raise SessionEndedError from None
 
 
 class DerivedKeys:

@@ -183,8 +183,13 @@ class Decryptor:
 
     def _finish(self, step: _Parsed, grant: Union[_Grant, CipherlaneError]) -> Decrypted:
         """Steps 9 to 11, and the policy on plaintext."""
-        if isinstance(grant, DecryptionGrant) and grant.key.wiped:
-            grant = self._grant(step.needs)  # its lease ended, or it had to make room, since it was looked up
+        outcome = self._attempt(step, grant)
+        if isinstance(outcome, DecryptionError) and isinstance(grant, DecryptionGrant) and grant.key.wiped:
+            # Since it was looked up the lease ended, or the key had to make room for others.
+            return self._attempt(step, self._grant(step.needs))
+        return outcome
+
+    def _attempt(self, step: _Parsed, grant: Union[_Grant, CipherlaneError]) -> Decrypted:
         try:
             if isinstance(grant, CipherlaneError):
                 raise grant  # noqa: TRY301 - one way to name the record

@@ -13,7 +13,8 @@ from cipherlane.keys import EncryptionGrant, EncryptionKeys, KeySettings, KeySou
 from cipherlane.keyservice import KeyServiceClient
 from cipherlane.names import check_topic
 
-_SESSION_ATTEMPTS = 3
+_ATTEMPTS = 3
+"""Sessions end while they are used; so do leases."""
 
 
 class _Stream(NamedTuple):
@@ -95,10 +96,17 @@ class Encryptor:
         check_topic(topic)
         if value is not None:
             self._check(value)
-        grant = self._keys.get(topic)
-        if isinstance(grant, UnencryptedMode):
-            return _unencrypted(grant, value)
-        return None if value is None else self._envelope(topic, grant, value)
+        for _ in range(_ATTEMPTS):
+            grant = self._keys.get(topic)
+            if isinstance(grant, UnencryptedMode):
+                return _unencrypted(grant, value)
+            if value is None:
+                return None
+            try:
+                return self._envelope(topic, grant, value)
+            except SessionEndedError:
+                self._forget(topic)
+        raise CipherlaneError(ErrorCode.LEASE_EXPIRED, "no session could be kept open")
 
     def _check(self, value: bytes) -> None:
         if not isinstance(value, bytes):
@@ -107,18 +115,10 @@ class Encryptor:
             raise CipherlaneError(ErrorCode.PLAINTEXT_TOO_LONG, f"{len(value)} bytes, at most {self._max_plaintext}")
 
     def _envelope(self, topic: str, grant: EncryptionGrant, value: bytes) -> bytes:
-        for _ in range(_SESSION_ATTEMPTS):
-            stream = self._streams.get(topic)
-            if stream is None or stream.grant is not grant:
-                stream = self._open(topic, grant)
-            try:
-                nonce, ciphertext = stream.session.encrypt(value, stream.additional_data)
-            except SessionEndedError:
-                self._forget(topic)
-                continue
-            grant.usage.add(1, len(value))
-            return envelope.write(stream.header, nonce, ciphertext)
-        raise CipherlaneError(ErrorCode.LEASE_EXPIRED, "no session could be kept open", kid=grant.key.kid)
+        stream = self._streams.get(topic) or self._open(topic, grant)
+        nonce, ciphertext = stream.session.encrypt(value, stream.additional_data)
+        stream.grant.usage.add(1, len(value))
+        return envelope.write(stream.header, nonce, ciphertext)
 
     def _open(self, topic: str, grant: EncryptionGrant) -> _Stream:
         header = envelope.header(0, grant.key.kid)

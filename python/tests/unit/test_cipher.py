@@ -111,7 +111,7 @@ def test_a_session_ends_with_its_key() -> None:
     key.wipe()
     with pytest.raises(SessionEndedError):
         session.encrypt(b"", b"")
-    with pytest.raises(CipherlaneError, match="lease-expired"):
+    with pytest.raises(SessionEndedError):
         EncryptingSession(key)
 
 
@@ -136,7 +136,7 @@ def test_a_forked_child_does_not_use_its_parents_session() -> None:
     fork = multiprocessing.get_context("fork")
     here, there = fork.Pipe()
     with session._lock:
-        child = fork.Process(target=in_child, args=(session, there))
+        child = fork.Process(target=in_child, args=(session, there), daemon=True)
         child.start()
         assert here.poll(20)
         assert here.recv() is None

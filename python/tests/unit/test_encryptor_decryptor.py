@@ -55,7 +55,7 @@ def test_an_encryptor_that_is_inherited_by_a_child(action: str) -> None:
     fork = multiprocessing.get_context("fork")
     here, there = fork.Pipe()
     with encryptor._keys._cache._lock, source.given[0]._lock:
-        child = fork.Process(target=encrypt_in_child, args=(encryptor, source, there))
+        child = fork.Process(target=encrypt_in_child, args=(encryptor, source, there), daemon=True)
         child.start()
     assert here.poll(20)
     theirs, asked, old_key = here.recv()
@@ -166,6 +166,28 @@ def test_a_lease_that_ends_between_look_up_and_use(monkeypatch: pytest.MonkeyPat
     source.asked.clear()
     assert decryptor.decrypt_all([Record("t", value)]) == [b"x"]
     assert len(source.asked) == 2
+
+
+def test_a_key_that_is_replaced_between_look_up_and_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CL-ENV-034: the wiped key is not used; the record is encrypted under the new one."""
+    clock, source = ManualClock(), MemorySource()
+    old, _ = source.add("t")
+    encryptor = Encryptor(source, QUICK, max_plaintext=100, clock=clock)
+    look_up, moments = encryptor._keys.get, [300.0]
+
+    def look_up_slowly(topic: str) -> Any:
+        found = look_up(topic)
+        if moments:
+            clock.now += moments.pop()
+            source.add("t")
+            encryptor._keys._cache.sweep()
+        return found
+
+    monkeypatch.setattr(encryptor._keys, "get", look_up_slowly)
+    value = encryptor.encrypt("t", b"x")
+    assert value is not None
+    assert value[4:20] in source.keys
+    assert value[4:20] != old
 
 
 def test_the_decryptor_reports_being_closed() -> None:

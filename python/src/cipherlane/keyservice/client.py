@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 MAX_ANSWER = 1024 * 1024
 """Bytes of an answer's body."""
 
-# A kept connection that the server closed meanwhile fails on reading: once more, on a new one.
-# Nothing else is repeated, nothing is followed.
-_RETRY = urllib3.Retry(total=1, connect=0, read=1, redirect=0, status=0, other=0, allowed_methods=None)
+# A kept connection that the server closed meanwhile fails when it is used, on reading or ("other") in TLS: once more,
+# on a new one. Connecting is not repeated, nothing is followed.
+_RETRY = urllib3.Retry(total=1, connect=0, read=1, redirect=0, status=0, other=1, allowed_methods=None)
 
 
 class _Answer(NamedTuple):
