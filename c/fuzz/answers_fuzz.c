@@ -2,6 +2,7 @@
 #include "answers.h"
 #include "http.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +13,8 @@ static cl_http_answer answer_of(const uint8_t *data, size_t size, unsigned choic
     static const long STATUS[] = {200, 200, 200, 403, 400, 500, 503, 404};
     cl_http_answer http = {.status = STATUS[choice % 8], .size = size, .body = malloc(size + 1)};
     memcpy(http.body, data, size);
-    memcpy(http.content_type, choice % 8 < 3 ? "application/json" : "application/problem+json", 25);
-    http.content_type[choice % 8 < 3 ? 16 : 24] = '\0';
+    (void)snprintf(http.content_type, sizeof http.content_type, "%s",
+                   choice % 8 < 3 ? "application/json" : "application/problem+json");
     return http;
 }
 

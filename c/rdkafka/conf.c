@@ -1,0 +1,277 @@
+/* Configurations and handles: what is set, made and destroyed. */
+#include "delivery.h"
+
+#include "config.h"
+#include "consume.h"
+
+#include <cipherlane/rdkafka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME "cipherlane"
+
+/* Hangs on an rd_kafka_conf_t as the opaque of its interceptors, which librdkafka copies and destroys with it. */
+typedef struct conf_state {
+    cl_config *config;
+    cl_callbacks callbacks;
+    cl_error broken; /* the preload library's file could not be read */
+} conf_state;
+
+static cl_map states = CL_MAP_INIT;
+
+static rd_kafka_conf_res_t on_conf_set(rd_kafka_conf_t *conf, const char *name, const char *value, char *errstr,
+                                       size_t errstr_size, void *opaque)
+{
+    conf_state *state = opaque;
+    cl_error error = {0};
+    (void)conf;
+    if (strcmp(name, "interceptor.classes") == 0 && value != NULL && strcmp(value, NAME) == 0) {
+        return RD_KAFKA_CONF_OK;
+    }
+    if (!cl_config_ours(name)) { /* librdkafka's own; one of them says what rd_kafka_conf_set_events says */
+        if (strcmp(name, "enabled_events") == 0 && value != NULL) {
+            state->callbacks.dr_events = (strtol(value, NULL, 0) & RD_KAFKA_EVENT_DR) != 0;
+        }
+        return RD_KAFKA_CONF_UNKNOWN;
+    }
+    if (cl_config_set(state->config, name, value == NULL ? "" : value, &error) != CL_OK) {
+        (void)snprintf(errstr, errstr_size, "%s", error.message);
+        return RD_KAFKA_CONF_INVALID;
+    }
+    return RD_KAFKA_CONF_OK;
+}
+
+static rd_kafka_resp_err_t on_conf_destroy(void *opaque)
+{
+    conf_state *state = opaque;
+    cl_map_take_value(&states, state);
+    cl_config_free(state->config);
+    free(state);
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static rd_kafka_resp_err_t on_conf_dup(rd_kafka_conf_t *fresh, const rd_kafka_conf_t *old, size_t filter_cnt,
+                                       const char **filter, void *opaque);
+
+static conf_state *new_state(void)
+{
+    conf_state *state = calloc(1, sizeof *state);
+    cl_config *config = cl_config_new();
+    if (state == NULL || config == NULL) {
+        free(state);
+        cl_config_free(config);
+        return NULL;
+    }
+    state->config = config;
+    return state;
+}
+
+/* Hangs the state on a configuration; frees it when that fails. */
+static conf_state *attach(rd_kafka_conf_t *conf, conf_state *state)
+{
+    const kafka_api *kafka = cl_kafka();
+    if (state == NULL) {
+        return NULL;
+    }
+    if (!cl_map_put(&states, conf, state) ||
+        kafka->rd_kafka_conf_interceptor_add_on_conf_set(conf, NAME, on_conf_set, state) !=
+            RD_KAFKA_RESP_ERR_NO_ERROR ||
+        kafka->rd_kafka_conf_interceptor_add_on_conf_dup(conf, NAME, on_conf_dup, state) !=
+            RD_KAFKA_RESP_ERR_NO_ERROR ||
+        kafka->rd_kafka_conf_interceptor_add_on_conf_destroy(conf, NAME, on_conf_destroy, state) !=
+            RD_KAFKA_RESP_ERR_NO_ERROR) {
+        (void)on_conf_destroy(state);
+        return NULL;
+    }
+    return state;
+}
+
+/* librdkafka may have made the copy with our rd_kafka_conf_new: then it has a state already. */
+static rd_kafka_resp_err_t on_conf_dup(rd_kafka_conf_t *fresh, const rd_kafka_conf_t *old, size_t filter_cnt,
+                                       const char **filter, void *opaque)
+{
+    const conf_state *from = opaque;
+    conf_state *to = cl_map_get(&states, fresh);
+    (void)old, (void)filter_cnt, (void)filter;
+    to = to == NULL ? attach(fresh, new_state()) : to;
+    if (to != NULL) {
+        *to->config = *from->config;
+        to->callbacks = from->callbacks;
+        to->broken = from->broken;
+    }
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static void load_preload_file(conf_state *state)
+{
+    const char *path = getenv("CIPHERLANE_CONFIG"); /* NOLINT(concurrency-mt-unsafe): nobody here sets it */
+    if (path == NULL) {
+        state->broken.code = CL_CONFIGURATION_INVALID;
+        (void)snprintf(state->broken.message, sizeof state->broken.message,
+                       "configuration-invalid: CIPHERLANE_CONFIG does not name a file of settings");
+    } else {
+        (void)cl_config_load(state->config, path, &state->broken);
+    }
+}
+
+rd_kafka_conf_t *cl_rd_kafka_conf_new(void)
+{
+    rd_kafka_conf_t *conf = cl_kafka()->rd_kafka_conf_new();
+    conf_state *state = attach(conf, new_state());
+    if (state != NULL && cl_kafka_preloaded()) {
+        load_preload_file(state);
+    }
+    return conf; /* without a state cl_rd_kafka_new refuses it */
+}
+
+void cl_rd_kafka_conf_set_dr_cb(rd_kafka_conf_t *conf, cl_dr_cb dr_cb)
+{
+    conf_state *state = cl_map_get(&states, conf);
+    if (state != NULL) {
+        state->callbacks.dr = dr_cb;
+    }
+    cl_kafka()->rd_kafka_conf_set_dr_cb(conf, dr_cb == NULL ? NULL : cl_on_delivery_old);
+}
+
+void cl_rd_kafka_conf_set_dr_msg_cb(rd_kafka_conf_t *conf, cl_dr_msg_cb dr_msg_cb)
+{
+    conf_state *state = cl_map_get(&states, conf);
+    if (state != NULL) {
+        state->callbacks.dr_msg = dr_msg_cb;
+    }
+    cl_kafka()->rd_kafka_conf_set_dr_msg_cb(conf, dr_msg_cb == NULL ? NULL : cl_on_delivery);
+}
+
+void cl_rd_kafka_conf_set_consume_cb(rd_kafka_conf_t *conf, cl_consume_cb consume_cb)
+{
+    conf_state *state = cl_map_get(&states, conf);
+    if (state != NULL) {
+        state->callbacks.consume = consume_cb;
+    }
+    cl_kafka()->rd_kafka_conf_set_consume_cb(conf, consume_cb == NULL ? NULL : cl_on_consume);
+}
+
+void cl_rd_kafka_conf_set_events(rd_kafka_conf_t *conf, int events)
+{
+    conf_state *state = cl_map_get(&states, conf);
+    if (state != NULL) {
+        state->callbacks.dr_events = (events & RD_KAFKA_EVENT_DR) != 0;
+    }
+    cl_kafka()->rd_kafka_conf_set_events(conf, events);
+}
+
+/* The handle of a configuration, not yet of an rd_kafka_t; NULL with errstr set. */
+static cl_handle *new_handle(const conf_state *state, char *errstr, size_t errstr_size)
+{
+    cl_error error = {.message = "configuration-invalid: the configuration was not made by cl_rd_kafka_conf_new"};
+    cl_handle *handle = calloc(1, sizeof *handle);
+    if (state != NULL && handle != NULL) {
+        error = state->broken;
+        if (error.code == CL_OK && cl_client_new(&handle->client, state->config, &error) == CL_OK) {
+            handle->callbacks = state->callbacks;
+            (void)pthread_mutex_init(&handle->mutex, NULL);
+            return handle;
+        }
+    }
+    free(handle);
+    if (errstr != NULL) {
+        (void)snprintf(errstr, errstr_size, "%s", error.message);
+    }
+    (void)cl_refuse(RD_KAFKA_RESP_ERR__INVALID_ARG, error.message);
+    return NULL;
+}
+
+static void free_handle(cl_handle *handle)
+{
+    if (handle != NULL) {
+        cl_handle_forget_all(handle);
+        cl_trackers_free(handle);
+        cl_client_free(handle->client);
+        (void)pthread_mutex_destroy(&handle->mutex);
+        free(handle);
+    }
+}
+
+rd_kafka_t *cl_rd_kafka_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, char *errstr, size_t errstr_size)
+{
+    rd_kafka_conf_t *own = conf == NULL ? cl_rd_kafka_conf_new() : conf;
+    cl_handle *handle = new_handle(cl_map_get(&states, own), errstr, errstr_size);
+    rd_kafka_t *rk = handle == NULL ? NULL : cl_kafka()->rd_kafka_new(type, own, errstr, errstr_size);
+    if (rk == NULL) {
+        free_handle(handle);
+        if (conf == NULL) {
+            cl_kafka()->rd_kafka_conf_destroy(own);
+        }
+        return NULL;
+    }
+    (void)cl_map_take(&states, own); /* librdkafka has freed it and kept what was in it */
+    handle->rk = rk;
+    cl_handle_note(rk, handle);
+    cl_not_refused();
+    return rk;
+}
+
+void cl_rd_kafka_destroy(rd_kafka_t *rk)
+{
+    cl_handle *handle = cl_handle_of(rk);
+    cl_kafka()->rd_kafka_destroy(rk);
+    free_handle(handle);
+}
+
+void cl_rd_kafka_destroy_flags(rd_kafka_t *rk, int flags)
+{
+    cl_handle *handle = cl_handle_of(rk);
+    cl_kafka()->rd_kafka_destroy_flags(rk, flags);
+    free_handle(handle);
+}
+
+rd_kafka_resp_err_t cl_rd_kafka_last_error(void)
+{
+    rd_kafka_resp_err_t refused = cl_refused();
+    return refused == RD_KAFKA_RESP_ERR_NO_ERROR ? cl_kafka()->rd_kafka_last_error() : refused;
+}
+
+rd_kafka_topic_t *cl_rd_kafka_topic_new(rd_kafka_t *rk, const char *topic, rd_kafka_topic_conf_t *conf)
+{
+    rd_kafka_topic_t *rkt = cl_kafka()->rd_kafka_topic_new(rk, topic, conf);
+    cl_handle_note(rkt, cl_handle_of(rk));
+    return rkt;
+}
+
+static rd_kafka_queue_t *noted(rd_kafka_queue_t *queue, const rd_kafka_t *rk)
+{
+    cl_handle_note(queue, cl_handle_of(rk));
+    return queue;
+}
+
+rd_kafka_queue_t *cl_rd_kafka_queue_new(rd_kafka_t *rk)
+{
+    return noted(cl_kafka()->rd_kafka_queue_new(rk), rk);
+}
+
+rd_kafka_queue_t *cl_rd_kafka_queue_get_main(rd_kafka_t *rk)
+{
+    return noted(cl_kafka()->rd_kafka_queue_get_main(rk), rk);
+}
+
+rd_kafka_queue_t *cl_rd_kafka_queue_get_consumer(rd_kafka_t *rk)
+{
+    return noted(cl_kafka()->rd_kafka_queue_get_consumer(rk), rk);
+}
+
+rd_kafka_queue_t *cl_rd_kafka_queue_get_partition(rd_kafka_t *rk, const char *topic, int32_t partition)
+{
+    return noted(cl_kafka()->rd_kafka_queue_get_partition(rk, topic, partition), rk);
+}
+
+rd_kafka_queue_t *cl_rd_kafka_queue_get_background(rd_kafka_t *rk)
+{
+    return noted(cl_kafka()->rd_kafka_queue_get_background(rk), rk);
+}
+
+void cl_rd_kafka_queue_destroy(rd_kafka_queue_t *rkqu)
+{
+    cl_handle_forget(rkqu);
+    cl_kafka()->rd_kafka_queue_destroy(rkqu);
+}

@@ -1,0 +1,224 @@
+"""The librdkafka drop-in and the preload library against a real broker and a real key service.
+
+Usage: kafka_e2e.py BUILD_FOLDER RESULTS_FOLDER. Starts both servers, runs the C cases, then unchanged programs under the
+preload library, and scans the broker's log segments for canaries: there must be none. Writes JUnit XML.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+
+C = Path(__file__).resolve().parent.parent
+ROOT = C.parent
+CANARY = b"canary-"
+TOPICS = "forms old none events dup refused large long injected kcat python performance".split()
+
+
+class Server:
+    """A child process that says where it is in one line of JSON and ends with its standard input."""
+
+    def __init__(self, *command: str) -> None:
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{command[0]} ended with {self.process.wait()}")
+        self.says: dict = json.loads(line)
+
+    def stop(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class Bench:
+    """Both servers, and how to run a program beside them."""
+
+    def __init__(self, build: Path, folder: Path) -> None:
+        self.build, self.folder = build, folder
+        pki = folder / "pki"
+        self.keys = Server(
+            str(ROOT / "keyservice/build/bin/cipherlane-keyservice"), "dev", "--dir", str(pki), "--json",
+            "--until-stdin-closes", "--policy", str(C / "tests/policy.yaml"),
+        )
+        topics = [f"enc.{name}:1" for name in TOPICS] + ["clear.a:1", "forbid.a:1"]
+        self.broker = Server(
+            "java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-jar",
+            str(ROOT / "java/broker/target/cipherlane-broker.jar"), "--until-stdin-closes",
+            *[part for topic in topics for part in ("--topics", topic)],
+        )
+        self.bootstrap = self.broker.says["bootstrap"]
+        self.log_dir = Path(self.broker.says["log_dir"])
+        self.environment = {
+            **os.environ, "CL_BOOTSTRAP": self.bootstrap, "CL_URL": self.keys.says["url"], "CL_CA": self.keys.says["ca"],
+            "CL_PKI": str(pki), "TMPDIR": str(folder),
+        }
+
+    def stop(self) -> None:
+        self.broker.stop()
+        self.keys.stop()
+
+    def settings(self, role: str) -> Path:
+        """A settings file for the preload library."""
+        principal = self.keys.says["principals"][role]
+        path = self.folder / f"{role}.properties"
+        path.write_text(
+            f"cipherlane.keyservice.urls={self.keys.says['url']}\ncipherlane.keyservice.tls.ca={self.keys.says['ca']}\n"
+            f"cipherlane.keyservice.tls.certificate={principal['certificate']}\n"
+            f"cipherlane.keyservice.tls.key={principal['key']}\n"
+        )
+        return path
+
+    def preloaded(self, role: str | None, *command: str, stdin: bytes = b"", timeout: float = 90) -> subprocess.CompletedProcess:
+        """Runs an unchanged program with the preload library; without a role without CIPHERLANE_CONFIG."""
+        environment = {**self.environment, "LD_PRELOAD": str(self.build / "dev/libcipherlane-rdkafka.so")}
+        if role is not None:
+            environment["CIPHERLANE_CONFIG"] = str(self.settings(role))
+        return subprocess.run(command, input=stdin, env=environment, capture_output=True, timeout=timeout, check=False)
+
+    def raw_values(self, topic: str, count: int) -> list[bytes]:
+        """What the broker has, read without us."""
+        done = subprocess.run(
+            ["kcat", "-b", self.bootstrap, "-C", "-t", topic, "-p", "0", "-o", "beginning", "-c", str(count), "-e", "-q", "-f", "%S\n"],
+            capture_output=True, timeout=60, check=True, env=self.environment,
+        )
+        return done.stdout.split()
+
+
+def check(condition: bool, what: object) -> None:
+    """Fails the running case."""
+    if not condition:
+        raise AssertionError(what)
+
+
+def drop_in(bench: Bench) -> None:
+    """The C cases write their own results."""
+    environment = {**bench.environment, "CL_SUITE": "asan-kafka_cases"}
+    done = subprocess.run([str(bench.build / "asan/tests/kafka_cases")], env=environment, timeout=240, check=False)
+    check(done.returncode == 0, f"kafka_cases ended with {done.returncode}")
+
+
+def kcat(bench: Bench) -> None:
+    lines = [f"canary-kcat {number}".encode() for number in range(500)]
+    done = bench.preloaded("producer", "kcat", "-b", bench.bootstrap, "-P", "-t", "enc.kcat", "-p", "0", stdin=b"\n".join(lines))
+    check(done.returncode == 0, done.stderr)
+    check(bench.raw_values("enc.kcat", 1) == [str(len(lines[0]) + 60).encode()], "not an envelope on the broker")
+    read = bench.preloaded("consumer", "kcat", "-b", bench.bootstrap, "-C", "-t", "enc.kcat", "-p", "0", "-o", "beginning", "-e", "-q")
+    check(read.returncode == 0 and read.stdout.split(b"\n")[:-1] == lines, (read.stderr, read.stdout[:300]))
+
+
+def kcat_refused(bench: Bench) -> None:
+    done = bench.preloaded("stranger", "kcat", "-b", bench.bootstrap, "-P", "-t", "enc.refused", "-p", "0", stdin=b"canary-refused\n")
+    check(done.returncode != 0 and b"not-authorized" in done.stderr, (done.returncode, done.stderr))
+
+
+def no_settings(bench: Bench) -> None:
+    done = bench.preloaded(None, "kcat", "-b", bench.bootstrap, "-P", "-t", "enc.refused", "-p", "0", stdin=b"canary-none\n")
+    check(done.returncode != 0 and b"CIPHERLANE_CONFIG" in done.stderr, (done.returncode, done.stderr))
+
+
+PYTHON_PRODUCER = """
+import sys
+from confluent_kafka import Producer
+reports = []
+producer = Producer({"bootstrap.servers": sys.argv[1]})
+for number in range(500):
+    producer.produce("enc.python", value=f"canary-python {number}", key=str(number), headers={"n": str(number)}, partition=0,
+                     on_delivery=lambda error, message: reports.append((error, message.value())))
+    producer.poll(0)
+producer.flush(30)
+assert reports == [(None, f"canary-python {number}".encode()) for number in range(500)], reports[:3]
+"""
+PYTHON_CONSUMER = """
+import sys
+from confluent_kafka import Consumer, TopicPartition
+consumer = Consumer({"bootstrap.servers": sys.argv[1], "group.id": "g"})
+consumer.assign([TopicPartition("enc.python", 0, 0)])
+read = [consumer.poll(30) for _ in range(250)]
+while len(read) < 500:
+    read += consumer.consume(500 - len(read), 30)
+assert [m.error() for m in read] == [None] * 500, [str(m.error()) for m in read[:3]]
+assert [m.value() for m in read] == [f"canary-python {n}".encode() for n in range(500)], read[0].value()
+assert [m.headers() for m in read] == [[("n", str(n).encode())] for n in range(500)]
+consumer.close()
+"""
+
+
+def python_wheel(bench: Bench) -> None:
+    """The wheel brings its own librdkafka under another name, loaded privately."""
+    python = str(C / ".venv/bin/python")
+    done = bench.preloaded("producer", python, "-c", PYTHON_PRODUCER, bench.bootstrap)
+    check(done.returncode == 0, done.stderr.decode())
+    done = bench.preloaded("consumer", python, "-c", PYTHON_CONSUMER, bench.bootstrap)
+    check(done.returncode == 0, done.stderr.decode())
+
+
+def static_program(bench: Bench) -> None:
+    """A program with librdkafka inside is noticed: here one that exports it."""
+    program = bench.folder / "static"
+    source = "int rd_kafka_produce(void);int rd_kafka_produce(void){return 0;} int main(void){return rd_kafka_produce();}"
+    subprocess.run(["gcc", "-x", "c", "-", "-rdynamic", "-o", str(program)], input=source.encode(), check=True)
+    done = bench.preloaded("producer", str(program))
+    check(done.returncode != 0 and b"cannot be preloaded" in done.stderr, (done.returncode, done.stderr))
+
+
+def disk(bench: Bench) -> None:
+    """No canary in any log segment, and envelopes were there to be found."""
+    segments = list(bench.log_dir.rglob("*.log"))
+    stored = b"".join(segment.read_bytes() for segment in segments)
+    check(b"\xc1\x9e\x01" in stored, "no envelope on the disk")
+    check(b"in the clear" in stored, "the scan does not find what is there in the clear")
+    check(CANARY not in stored, "a canary is on the disk")
+
+
+CASES: list[Callable[[Bench], None]] = [drop_in, kcat, kcat_refused, no_settings, python_wheel, static_program, disk]
+
+
+def run(case: Callable[[Bench], None], bench: Bench, suite: ElementTree.Element) -> bool:
+    element = ElementTree.SubElement(suite, "testcase", classname="c.kafka_e2e", name=case.__name__)
+    started = time.monotonic()
+    try:
+        case(bench)
+        failure = None
+    except Exception:  # noqa: BLE001 - a failed case is a result
+        failure = traceback.format_exc()
+        ElementTree.SubElement(element, "failure", message=failure[-800:])
+    element.set("time", f"{time.monotonic() - started:.3f}")
+    print(f"kafka_e2e {case.__name__}: {'passed' if failure is None else 'FAILED ' + failure}", flush=True)
+    return failure is None
+
+
+def main() -> int:
+    build, results = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+    folder = Path(tempfile.mkdtemp(prefix="cipherlane-c-"))
+    suite = ElementTree.Element("testsuite", name="kafka_e2e")
+    os.environ["CL_RESULTS"] = str(results)
+    try:
+        bench = Bench(build, folder)
+        try:
+            passed = [run(case, bench, suite) for case in CASES]
+        finally:
+            bench.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    ElementTree.ElementTree(suite).write(results / "TEST-kafka_e2e.xml", encoding="utf-8", xml_declaration=True)
+    print(f"kafka_e2e: {sum(passed)} passed, {len(passed) - sum(passed)} failed")
+    return 0 if all(passed) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
