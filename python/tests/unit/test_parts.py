@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,18 @@ def test_decompression_takes_windows_up_to_the_limit() -> None:
     assert code_of(frame(24), 1000) == "decompression-failed"
     assert compression.decompress(frame(24), 1 << 24) == b"x" * 1000
     assert code_of(frame(25), 1 << 24) == "decompression-failed"
+
+
+def test_a_bomb_takes_no_more_memory_than_the_limit() -> None:
+    """CL-ENV-011: 64 MiB of zeros in a frame that does not say its size."""
+    compressor = zstd.ZstdCompressor()
+    bomb = b"".join([*(compressor.compress(bytes(1 << 20)) for _ in range(64)), compressor.flush()])
+    tracemalloc.start()
+    try:
+        assert code_of(bomb, 1000) == "plaintext-too-long"
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("size", [0, 1, 1000, 200_000])
