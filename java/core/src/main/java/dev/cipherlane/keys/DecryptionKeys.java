@@ -220,9 +220,15 @@ public final class DecryptionKeys implements AutoCloseable {
   /** Wipes all keys; who waits is told {@code closed}. May be called more than once. */
   @Override
   public void close() {
+    // First those who wait, so that they hear of the close; then what came in meanwhile.
+    closeSlots();
     workers.close();
+    closeSlots();
+    source.close();
+  }
+
+  private void closeSlots() {
     keys.close();
     plaintexts.close();
-    source.close();
   }
 }

@@ -108,6 +108,8 @@ public final class EncryptionKeys implements AutoCloseable {
   /** Wipes all keys; who waits is told {@code closed}. May be called more than once. */
   @Override
   public void close() {
+    // First those who wait, so that they hear of the close; then what came in meanwhile.
+    slots.close();
     workers.close();
     slots.close();
     source.close();

@@ -185,7 +185,7 @@ class EncryptionKeysTest {
     answerWith(code);
     at(50);
     // Begins the renewal, which may be refused before this call has looked at the lease again.
-    catchThrowable(this::get);
+    var unused = catchThrowable(this::get);
     until(() -> key.secret().isDestroyed());
     assertThat(failure()).isEqualTo(code);
   }
