@@ -32,7 +32,7 @@ listener "tcp" {
 `
 
 // Raft starts a cluster, joined and unsealed. The first node is active.
-func Raft(t testing.TB) *Cluster {
+func Raft(t *testing.T) *Cluster {
 	t.Helper()
 	c := &Cluster{}
 	for i := range 3 {
@@ -60,7 +60,7 @@ func Raft(t testing.TB) *Cluster {
 	return c
 }
 
-func startNode(t testing.TB, number int) *Server {
+func startNode(t *testing.T, number int) *Server {
 	t.Helper()
 	dir, port, clusterPort := t.TempDir(), FreePort(t), FreePort(t)
 	config := filepath.Join(dir, "vault.hcl")
@@ -74,7 +74,7 @@ func startNode(t testing.TB, number int) *Server {
 	return s
 }
 
-func (s *Server) join(t testing.TB, leader string) {
+func (s *Server) join(t *testing.T, leader string) {
 	t.Helper()
 	joined, err := s.Root.Sys().RaftJoin(&api.RaftJoinRequest{LeaderAPIAddr: leader})
 	if err != nil || !joined.Joined {
@@ -83,7 +83,7 @@ func (s *Server) join(t testing.TB, leader string) {
 }
 
 // waitForVoters waits until the cluster survives the loss of a node.
-func (c *Cluster) waitForVoters(t testing.TB) {
+func (c *Cluster) waitForVoters(t *testing.T) {
 	t.Helper()
 	Eventually(t, "three nodes vote", func() bool {
 		state, err := c.Nodes[0].Root.Sys().RaftAutopilotState()
@@ -101,7 +101,7 @@ func (c *Cluster) Addresses() []string {
 }
 
 // Active gives the node that leads.
-func (c *Cluster) Active(t testing.TB) *Server {
+func (c *Cluster) Active(t *testing.T) *Server {
 	t.Helper()
 	var active *Server
 	Eventually(t, "a node is active", func() bool {

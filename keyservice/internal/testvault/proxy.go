@@ -22,14 +22,14 @@ type Proxy struct {
 }
 
 // NewProxy starts a proxy in front of a server without TLS.
-func NewProxy(t testing.TB, s *Server) *Proxy {
+func NewProxy(t *testing.T, s *Server) *Proxy {
 	t.Helper()
 	target, err := url.Parse(s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	forward := httputil.NewSingleHostReverseProxy(target)
-	forward.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { panic(http.ErrAbortHandler) }
+	forward.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 	p := &Proxy{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if fault := p.note(r); fault != nil && fault(w, r) {

@@ -40,7 +40,7 @@ type Server struct {
 
 // Binary gives the path of Vault or OpenBao: from the PATH, else what `make vault` built. Without one the test is
 // skipped, with a loud line; in CI it fails.
-func Binary(t testing.TB) string {
+func Binary(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"vault", "bao"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -67,7 +67,7 @@ func buildFolder() string {
 var reporting sync.Mutex
 
 // Report says, at the end of `make test`, which backend ran or is missing.
-func Report(t testing.TB, line string) {
+func Report(t *testing.T, line string) {
 	t.Helper()
 	reporting.Lock()
 	defer reporting.Unlock()
@@ -76,7 +76,7 @@ func Report(t testing.TB, line string) {
 	if path == "" {
 		return
 	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) // #nosec G304,G703 -- the Makefile names it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func Report(t testing.TB, line string) {
 }
 
 // Dev starts a server in dev mode: unsealed, in memory.
-func Dev(t testing.TB, withTLS bool) *Server {
+func Dev(t *testing.T, withTLS bool) *Server {
 	t.Helper()
 	dir, port := t.TempDir(), FreePort(t)
 	s := &Server{Address: fmt.Sprintf("http://127.0.0.1:%d", port)}
@@ -113,7 +113,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func (s *Server) client(t testing.TB, token string) *api.Client {
+func (s *Server) client(t *testing.T, token string) *api.Client {
 	t.Helper()
 	cfg := api.DefaultConfig()
 	cfg.Address = s.Address
@@ -129,7 +129,7 @@ func (s *Server) client(t testing.TB, token string) *api.Client {
 }
 
 // Seal seals the server; Unseal undoes it.
-func (s *Server) Seal(t testing.TB) {
+func (s *Server) Seal(t *testing.T) {
 	t.Helper()
 	if err := s.Root.Sys().Seal(); err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func (s *Server) Seal(t testing.TB) {
 }
 
 // Unseal unseals a server that Seal sealed.
-func (s *Server) Unseal(t testing.TB) {
+func (s *Server) Unseal(t *testing.T) {
 	t.Helper()
 	status, err := s.Root.Sys().Unseal(s.unsealKey)
 	if err != nil || status.Sealed {
@@ -146,7 +146,7 @@ func (s *Server) Unseal(t testing.TB) {
 	s.waitActive(t)
 }
 
-func (s *Server) waitActive(t testing.TB) {
+func (s *Server) waitActive(t *testing.T) {
 	t.Helper()
 	Eventually(t, "Vault is active", func() bool {
 		health, err := s.Root.Sys().Health()
@@ -158,13 +158,19 @@ func (s *Server) waitActive(t testing.TB) {
 func (s *Server) Kill() { s.process.kill() }
 
 // Pause stops the process without ending it: connections hang. Resume lets it go on.
-func (s *Server) Pause(t testing.TB) { s.process.signal(t, syscall.SIGSTOP) }
+func (s *Server) Pause(t *testing.T) {
+	t.Helper()
+	s.process.signal(t, syscall.SIGSTOP)
+}
 
 // Resume lets a paused process go on.
-func (s *Server) Resume(t testing.TB) { s.process.signal(t, syscall.SIGCONT) }
+func (s *Server) Resume(t *testing.T) {
+	t.Helper()
+	s.process.signal(t, syscall.SIGCONT)
+}
 
 // Write writes to a path as root and fails the test if Vault refuses.
-func (s *Server) Write(t testing.TB, path string, data map[string]any) *api.Secret {
+func (s *Server) Write(t *testing.T, path string, data map[string]any) *api.Secret {
 	t.Helper()
 	secret, err := s.Root.Logical().Write(path, data)
 	if err != nil {
@@ -174,7 +180,7 @@ func (s *Server) Write(t testing.TB, path string, data map[string]any) *api.Secr
 }
 
 // Mount makes a transit and a KV v2 engine.
-func (s *Server) Mount(t testing.TB, transit, kv string) {
+func (s *Server) Mount(t *testing.T, transit, kv string) {
 	t.Helper()
 	s.Write(t, "sys/mounts/"+transit, map[string]any{"type": "transit"})
 	s.Write(t, "sys/mounts/"+kv, map[string]any{"type": "kv", "options": map[string]any{"version": "2"}})
@@ -185,7 +191,7 @@ func (s *Server) Mount(t testing.TB, transit, kv string) {
 }
 
 // Token makes a token with exactly one policy.
-func (s *Server) Token(t testing.TB, policy string, ttl time.Duration) string {
+func (s *Server) Token(t *testing.T, policy string, ttl time.Duration) string {
 	t.Helper()
 	renewable := true
 	secret, err := s.Root.Auth().Token().Create(&api.TokenCreateRequest{
@@ -198,7 +204,7 @@ func (s *Server) Token(t testing.TB, policy string, ttl time.Duration) string {
 }
 
 // FreePort gives a port that nobody listens on.
-func FreePort(t testing.TB) int {
+func FreePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test helper
 	if err != nil {
@@ -213,7 +219,7 @@ func FreePort(t testing.TB) int {
 }
 
 // Eventually waits until a condition holds, for a minute at most.
-func Eventually(t testing.TB, what string, holds func() bool) {
+func Eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(startTimeout); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if holds() {
@@ -232,7 +238,7 @@ type process struct {
 	output bytes.Buffer
 }
 
-func startProcess(t testing.TB, binary, dir string, args ...string) *process {
+func startProcess(t *testing.T, binary, dir string, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.CommandContext(context.Background(), binary, args...), exited: make(chan struct{})} // #nosec G204 -- a test's own child
 	p.cmd.Dir, p.cmd.Env = dir, append(os.Environ(), "HOME="+dir, "GOMAXPROCS=2")
@@ -276,7 +282,7 @@ func (p *process) tail() string {
 	return text[max(0, len(text)-4000):]
 }
 
-func (p *process) wait(t testing.TB, text string) {
+func (p *process) wait(t *testing.T, text string) {
 	t.Helper()
 	Eventually(t, "Vault says "+text, func() bool {
 		select {
@@ -289,7 +295,7 @@ func (p *process) wait(t testing.TB, text string) {
 }
 
 // after gives the rest of the line that begins with a text.
-func (p *process) after(t testing.TB, begin string) string {
+func (p *process) after(t *testing.T, begin string) string {
 	t.Helper()
 	p.wait(t, begin)
 	for line := range strings.Lines(p.text()) {
@@ -306,7 +312,7 @@ func (p *process) kill() {
 	<-p.exited
 }
 
-func (p *process) signal(t testing.TB, s syscall.Signal) {
+func (p *process) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 func TestContract(t *testing.T) {
 	testvault.Report(t, "embedded: ran")
 	storetest.Run(t, storetest.Backend{New: func(t *testing.T) func() store.Store {
+		t.Helper()
 		paths := initialised(t)
 		return func() store.Store { return open(t, paths) }
 	}})

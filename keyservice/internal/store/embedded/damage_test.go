@@ -178,7 +178,12 @@ func TestFlippedBytes(t *testing.T) {
 		offsets = append(offsets, i, 4096+i)
 	}
 	offsets = append(offsets, freelists(whole)...)
-	for range 250 {
+	for page := 8192; page+4096 <= len(whole); page += 4096 {
+		for range 8 { // what a page says of itself and of its first entries
+			offsets = append(offsets, page+source.IntN(96))
+		}
+	}
+	for range 150 {
 		offsets = append(offsets, source.IntN(len(whole)))
 	}
 	rejected := 0

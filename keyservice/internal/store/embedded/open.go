@@ -87,6 +87,9 @@ func openVerified(paths Paths) (s *Store, err error) {
 	if err := s.verify(); err != nil {
 		return nil, errors.Join(damaged(paths.Keys, err), s.Close())
 	}
+	if err := s.tryWriting(); err != nil {
+		return nil, errors.Join(fmt.Errorf("write to the key store %s: %w", paths.Keys, err), s.Close())
+	}
 	return s, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"hash/fnv"
 	"io"
 	"os"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -32,6 +33,14 @@ func (s *Store) verify() error {
 			return err
 		}
 		return checkPages(tx)
+	})
+}
+
+// tryWriting notes the time of opening. Writing meets what reading does not (sizes in the page that lists the
+// buckets), and a store that cannot be written is better known at the start.
+func (s *Store) tryWriting() error {
+	return s.db.Update(func(tx *bbolt.Tx) error {
+		return tx.Bucket(metaBucket).Put(openedName, []byte(time.Now().UTC().Format(time.RFC3339)))
 	})
 }
 

@@ -151,6 +151,9 @@ func once(ctx context.Context, op string, answer any, send send) error {
 	if err != nil {
 		return classify(op, err)
 	}
+	if status := response.StatusCode; status >= http.StatusMultipleChoices { // a redirect: no error to package api
+		return &Error{Reason: statusReason(status, ""), Op: op, Status: status, Text: "a redirect, which is not followed"}
+	}
 	return decode(op, response, answer)
 }
 

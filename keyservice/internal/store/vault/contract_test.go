@@ -29,6 +29,7 @@ func runContract(t *testing.T, line string, server *testvault.Server) {
 		t.Fatal(err)
 	}
 	storetest.Run(t, storetest.Backend{Replicas: true, Staleness: currentTTL, New: func(t *testing.T) func() store.Store {
+		t.Helper()
 		o := newPlace(t, server)
 		initialise(t, o)
 		return func() store.Store { return open(t, o) }
@@ -39,7 +40,7 @@ func runContract(t *testing.T, line string, server *testvault.Server) {
 var places atomic.Int32
 
 // newPlace makes two engines, a policy for them, as VAULT.md has it, and a token that has only this.
-func newPlace(t testing.TB, server *testvault.Server) Options {
+func newPlace(t *testing.T, server *testvault.Server) Options {
 	t.Helper()
 	number := places.Add(1)
 	o := Defaults()
@@ -55,7 +56,7 @@ func newPlace(t testing.TB, server *testvault.Server) Options {
 }
 
 // policyOf takes the policy that VAULT.md shows.
-func policyOf(t testing.TB, o Options) string {
+func policyOf(t *testing.T, o Options) string {
 	t.Helper()
 	document, err := os.ReadFile("../../../VAULT.md")
 	if err != nil {
@@ -68,7 +69,7 @@ func policyOf(t testing.TB, o Options) string {
 	return strings.NewReplacer(`"cipherlane-transit/`, `"`+o.Transit+"/", `"cipherlane/`, `"`+o.KV+"/").Replace(string(block[1]))
 }
 
-func secretFile(t testing.TB, content string) string {
+func secretFile(t *testing.T, content string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "secret")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -81,14 +82,14 @@ func secretFile(t testing.TB, content string) string {
 	return path
 }
 
-func initialise(t testing.TB, o Options) {
+func initialise(t *testing.T, o Options) {
 	t.Helper()
 	if err := Init(t.Context(), o, quiet()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func open(t testing.TB, o Options) *Store {
+func open(t *testing.T, o Options) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), o, quiet())
 	if err != nil {

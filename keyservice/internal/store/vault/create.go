@@ -13,8 +13,10 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
 )
 
-// maxAttempts bounds how often a key is tried to be made current against others.
-const maxAttempts = 32
+const (
+	maxAttempts      = 16 // to make a key current against others
+	maxConflictPause = 3  // pauses grow up to this attempt: others are done in milliseconds
+)
 
 // makeFirst makes the scope's first key, or gives the one that another replica made meanwhile. The caller has the turn.
 func (s *Store) makeFirst(ctx context.Context, sc *scope, h head) (store.Record, error) {
@@ -45,20 +47,19 @@ func (s *Store) makeKey(ctx context.Context, sc *scope, h head, choose choose) (
 		return store.Record{}, err
 	}
 	defer key.Wipe()
-	for attempt := range maxAttempts {
-		var current store.Record
-		if current, err = s.putCurrent(ctx, sc, h, made, choose); err == nil {
+	for attempt := 0; ; attempt++ {
+		current, err := s.putCurrent(ctx, sc, h, made, choose)
+		if err == nil {
 			s.rememberKey(current, made, key)
 			return current, nil
 		}
-		if reasonOf(err) != Conflict || !pause(ctx, attempt) {
+		if reasonOf(err) != Conflict || attempt == maxAttempts || !pause(ctx, min(attempt, maxConflictPause)) {
 			return store.Record{}, err
 		}
 		if h, err = s.readHead(ctx, sc); err != nil {
 			return store.Record{}, err
 		}
 	}
-	return store.Record{}, err
 }
 
 // putCurrent is one attempt. Conflict means: look again.

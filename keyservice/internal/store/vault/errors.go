@@ -94,7 +94,7 @@ func classify(op string, err error) *Error {
 	}
 	text := shorten(strings.Join(answer.Errors, "; "))
 	e := &Error{Op: op, Status: answer.StatusCode, Text: text, Reason: statusReason(answer.StatusCode, text)}
-	if answer.RawError && e.Status < http.StatusInternalServerError && e.Status != http.StatusTooManyRequests {
+	if answer.RawError && !e.passes() {
 		e.Reason = BadAnswer // not JSON: something else than Vault answers there
 	}
 	return e

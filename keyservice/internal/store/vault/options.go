@@ -82,20 +82,26 @@ func (o Options) Check() error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	switch {
-	case o.Timeout < minTimeout || o.Timeout > maxTimeout:
-		return fmt.Errorf("timeout: %s is not within %s to %s", o.Timeout, minTimeout, maxTimeout)
-	case o.Cache.TTL < 0 || o.Cache.TTL > maxTTL:
-		return fmt.Errorf("cache.ttl: %s is not within 0s to %s", o.Cache.TTL, maxTTL)
-	case o.Cache.Keys < 1 || o.Cache.Keys > maxKeys:
-		return fmt.Errorf("cache.keys: %d is not within 1 to %d", o.Cache.Keys, maxKeys)
+	if err := errors.Join(
+		within("timeout", o.Timeout, minTimeout, maxTimeout),
+		within("cache.ttl", o.Cache.TTL, 0, maxTTL),
+		within("cache.keys", o.Cache.Keys, 1, maxKeys),
+	); err != nil {
+		return err
 	}
 	return o.Login.check()
 }
 
+func within[T int | time.Duration](name string, value, low, high T) error {
+	if value < low || value > high {
+		return fmt.Errorf("%s: %v is not within %v to %v", name, value, low, high)
+	}
+	return nil
+}
+
 func (o Options) checkAddress(address string) error {
 	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.Port() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
+	if err != nil || u.Port() == "" || u.Hostname() == "" || strings.TrimSuffix(address, "/") != u.Scheme+"://"+u.Host {
 		return errors.New("it is not of the form https://host:port")
 	}
 	switch u.Scheme {
@@ -105,16 +111,21 @@ func (o Options) checkAddress(address string) error {
 		}
 		return nil
 	case "http":
-		if ip := net.ParseIP(u.Hostname()); ip == nil || !ip.IsLoopback() {
-			return errors.New("http is for a Vault on a loopback address only (127.0.0.1); use https")
-		}
-		if o.Login.Certificate != nil {
-			return errors.New("login.certificate needs https")
-		}
-		return nil
+		return o.checkPlain(u.Hostname())
 	default:
 		return errors.New("the scheme is not https")
 	}
+}
+
+// checkPlain allows a connection without TLS inside this machine only.
+func (o Options) checkPlain(host string) error {
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return errors.New("http is for a Vault on a loopback address only (127.0.0.1); use https")
+	}
+	if o.Login.Certificate != nil {
+		return errors.New("login.certificate needs https")
+	}
+	return nil
 }
 
 // checkPath allows what stands in Vault's paths without any escape.

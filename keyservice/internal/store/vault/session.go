@@ -161,7 +161,8 @@ func (s *session) renew(ctx context.Context, secret *api.Secret) *api.Secret {
 		return nil
 	case newer := <-s.fresh:
 		return newer
-	case <-ended:
+	case err := <-ended:
+		s.log.Info("the Vault token is at its end", "error", err)
 		return nil
 	}
 }

@@ -130,6 +130,9 @@ func (t *transit) unwrap(ctx context.Context, name string, records []store.Recor
 func (t *transit) unwrapPart(ctx context.Context, name string, records []store.Record, keys []*datakey.Key) ([]*datakey.Key, error) {
 	items := make([]item, len(records))
 	for i, r := range records {
+		if !isWrapped(string(r.Wrapped)) {
+			return keys, damaged("decrypt", "data key %s is not in Vault's form of a ciphertext", r.ID)
+		}
 		items[i] = item{Ciphertext: string(r.Wrapped), AssociatedData: associatedData(r)}
 	}
 	results, err := t.batch(ctx, "decrypt", name, items)
@@ -137,11 +140,11 @@ func (t *transit) unwrapPart(ctx context.Context, name string, records []store.R
 		return keys, err
 	}
 	defer wipe(results)
-	for i, r := range results {
-		if r.Error != "" {
-			return keys, damaged("decrypt", "data key %s does not unwrap under %s: %s", records[i].ID, name, shorten(r.Error))
+	for i, record := range records {
+		if text := results[i].Error; text != "" {
+			return keys, damaged("decrypt", "data key %s does not unwrap under %s: %s", record.ID, name, shorten(text))
 		}
-		key, err := datakey.Parse(r.Plaintext, records[i].ID)
+		key, err := datakey.Parse(results[i].Plaintext, record.ID)
 		if err != nil {
 			return keys, damaged("decrypt", "%v", err)
 		}
