@@ -10,6 +10,7 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/config"
 	"github.com/cipherlane/cipherlane/keyservice/internal/server"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded"
+	"github.com/cipherlane/cipherlane/keyservice/internal/store/vault"
 )
 
 type serveCommand struct {
@@ -49,6 +50,13 @@ type initCommand struct {
 func (c *initCommand) Run(s *streams) error {
 	cfg, err := config.Read(c.Config)
 	if err != nil {
+		return err
+	}
+	if o := cfg.Store.Vault; o != nil {
+		if err := vault.Init(context.Background(), *o, newLog(s.err, cfg.Log)); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(s.out, "made a key store in Vault, in %s/%s. Back Vault up by its snapshots: without it, records cannot be decrypted.\n", o.KV, o.Path)
 		return err
 	}
 	paths := embedded.Paths{Keys: cfg.Store.Embedded.Path, KEK: cfg.Store.Embedded.KEK}

@@ -30,15 +30,6 @@ type TLS struct {
 	ClientCA    string // CAs that client certificates must chain to
 }
 
-// Store says where data keys are kept.
-type Store struct{ Embedded Embedded }
-
-// Embedded names the two files of the embedded store.
-type Embedded struct {
-	Path string
-	KEK  string
-}
-
 // Timeouts of one connection or call.
 type Timeouts struct {
 	Headers time.Duration // to read the headers of a request, handshake included
@@ -104,11 +95,8 @@ func (c *Config) fields() fields {
 			"key":         strictyaml.Must(strictyaml.TextInto(&c.TLS.Key)),
 			"client_ca":   strictyaml.Must(strictyaml.TextInto(&c.TLS.ClientCA)),
 		}),
-		"policy": strictyaml.Must(strictyaml.TextInto(&c.Policy)),
-		"store": section(true, fields{"embedded": section(true, fields{
-			"path": strictyaml.Must(strictyaml.TextInto(&c.Store.Embedded.Path)),
-			"kek":  strictyaml.Must(strictyaml.TextInto(&c.Store.Embedded.KEK)),
-		})}),
+		"policy":       strictyaml.Must(strictyaml.TextInto(&c.Policy)),
+		"store":        c.Store.field(),
 		"audit":        section(true, fields{"file": strictyaml.Must(strictyaml.TextInto(&c.Audit))}),
 		"grace_period": strictyaml.DurationInto(&c.GracePeriod, time.Second, 10*time.Minute),
 		"timeouts": section(false, fields{
@@ -138,9 +126,8 @@ func word(target *string, words ...string) field {
 
 // resolve makes paths relative to the file, not to where the service is started.
 func (c *Config) resolve(dir string) {
-	for _, path := range []*string{
-		&c.TLS.Certificate, &c.TLS.Key, &c.TLS.ClientCA, &c.Policy, &c.Store.Embedded.Path, &c.Store.Embedded.KEK, &c.Audit,
-	} {
+	paths := append(c.Store.paths(), &c.TLS.Certificate, &c.TLS.Key, &c.TLS.ClientCA, &c.Policy, &c.Audit)
+	for _, path := range paths {
 		if !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/service"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded"
+	"github.com/cipherlane/cipherlane/keyservice/internal/store/vault"
 )
 
 // maxHeaders bounds the headers of a request: net/http takes 4 KiB more than it is told (spec/limits.md: 16 KiB).
@@ -64,7 +65,7 @@ func (s *Server) open() (err error) {
 	if err != nil {
 		return err
 	}
-	if s.store, err = openStore(s.cfg.Store); err != nil {
+	if s.store, err = openStore(s.cfg.Store, s.log); err != nil {
 		return err
 	}
 	log, err := audit.OpenFile(s.cfg.Audit, s.log)
@@ -80,7 +81,14 @@ func (s *Server) open() (err error) {
 }
 
 // openStore is the one place that chooses a backend. A nil *embedded.Store must not become a non-nil store.Store.
-func openStore(cfg config.Store) (store.Store, error) {
+func openStore(cfg config.Store, log *slog.Logger) (store.Store, error) {
+	if cfg.Vault != nil {
+		opened, err := vault.Open(context.Background(), *cfg.Vault, log)
+		if err != nil {
+			return nil, err
+		}
+		return opened, nil
+	}
 	opened, err := embedded.Open(embedded.Paths{Keys: cfg.Embedded.Path, KEK: cfg.Embedded.KEK})
 	if err != nil {
 		return nil, err

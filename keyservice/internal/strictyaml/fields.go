@@ -32,6 +32,14 @@ func IntegerInto(target *int, low, high int) Field {
 	}}
 }
 
+// TruthInto reads an optional true or false.
+func TruthInto(target *bool) Field {
+	return Field{Read: func(n Node) (err error) {
+		*target, err = n.Truth()
+		return err
+	}}
+}
+
 // Must makes a field required.
 func Must(f Field) Field {
 	f.Required = true

@@ -172,6 +172,15 @@ func (n Node) Integer(low, high int) (int, error) {
 	return value, nil
 }
 
+// Truth reads true or false.
+func (n Node) Truth() (bool, error) {
+	var value bool
+	if n.node.Kind != yaml.ScalarNode || n.node.ShortTag() != "!!bool" || n.node.Decode(&value) != nil {
+		return false, n.Errorf("expected true or false")
+	}
+	return value, nil
+}
+
 // Duration reads a duration such as 90s, 5m or 1h from low to high, in whole units of step.
 func (n Node) Duration(low, high, step time.Duration) (time.Duration, error) {
 	text, err := n.Text()

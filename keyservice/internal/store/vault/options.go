@@ -59,12 +59,13 @@ func Defaults() Options {
 	}
 }
 
+// Limits of what can be set.
 const (
 	maxAddresses = 16
-	maxTimeout   = time.Minute
-	minTimeout   = 100 * time.Millisecond
-	maxTTL       = 10 * time.Minute
-	maxKeys      = 1_000_000
+	MaxTimeout   = time.Minute
+	MinTimeout   = 100 * time.Millisecond
+	MaxTTL       = 10 * time.Minute
+	MaxKeys      = 1_000_000
 )
 
 // Check says what is wrong with the options, or nil.
@@ -83,9 +84,9 @@ func (o Options) Check() error {
 		}
 	}
 	if err := errors.Join(
-		within("timeout", o.Timeout, minTimeout, maxTimeout),
-		within("cache.ttl", o.Cache.TTL, 0, maxTTL),
-		within("cache.keys", o.Cache.Keys, 1, maxKeys),
+		within("timeout", o.Timeout, MinTimeout, MaxTimeout),
+		within("cache.ttl", o.Cache.TTL, 0, MaxTTL),
+		within("cache.keys", o.Cache.Keys, 1, MaxKeys),
 	); err != nil {
 		return err
 	}
