@@ -21,7 +21,8 @@ from pathlib import Path
 C = Path(__file__).resolve().parent.parent
 ROOT = C.parent
 CANARY = b"canary-"
-TOPICS = "forms old none events dup refused large long injected kcat python performance".split()
+TOPICS = [f"enc.{name}:1" for name in "forms old none events dup refused large long injected kcat python example java".split()]
+TOPICS += ["clear.a:1", "forbid.a:1"]
 
 
 class Server:
@@ -48,14 +49,13 @@ class Server:
 class Bench:
     """Both servers, and how to run a program beside them."""
 
-    def __init__(self, build: Path, folder: Path) -> None:
+    def __init__(self, build: Path, folder: Path, topics: list[str]) -> None:
         self.build, self.folder = build, folder
         pki = folder / "pki"
         self.keys = Server(
             str(ROOT / "keyservice/build/bin/cipherlane-keyservice"), "dev", "--dir", str(pki), "--json",
             "--until-stdin-closes", "--policy", str(C / "tests/policy.yaml"),
         )
-        topics = [f"enc.{name}:1" for name in TOPICS] + ["clear.a:1", "forbid.a:1"]
         self.broker = Server(
             "java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-jar",
             str(ROOT / "java/broker/target/cipherlane-broker.jar"), "--until-stdin-closes",
@@ -176,6 +176,79 @@ def static_program(bench: Bench) -> None:
     check(done.returncode != 0 and b"cannot be preloaded" in done.stderr, (done.returncode, done.stderr))
 
 
+def examples(bench: Bench) -> None:
+    """The example programs, compared with their input; a stranger sends and reads nothing."""
+    folder = bench.build / "asan/tests"
+    lines = b"".join(b"canary-example %d\n" % number for number in range(2000))
+
+    def example(name: str, role: str, *more: str, stdin: bytes = b"") -> subprocess.CompletedProcess:
+        command = [str(folder / f"example_{name}"), bench.bootstrap, "enc.example", str(bench.settings(role)), *more]
+        return subprocess.run(command, input=stdin, capture_output=True, timeout=90, env=bench.environment, check=False)
+
+    done = example("producer", "producer", stdin=lines)
+    check(done.returncode == 0, done.stderr)
+    done = example("consumer", "consumer", "2000")
+    check(done.returncode == 0 and done.stdout == lines, (done.stderr, done.stdout[:200]))
+    done = example("producer", "stranger", stdin=b"canary-stranger\n")
+    check(done.returncode == 1 and b"not-authorized" in done.stderr, done.stderr)
+    done = example("consumer", "stranger", "1")
+    check(done.returncode == 1 and b"not-authorized" in done.stderr and done.stdout == b"", (done.stdout, done.stderr))
+
+
+PYTHON_SDK = """
+import json, sys
+from confluent_kafka import TopicPartition
+from cipherlane.confluent import Consumer
+settings = dict(line.split("=", 1) for line in open(sys.argv[2]).read().split())
+consumer = Consumer({"bootstrap.servers": sys.argv[1], "group.id": "sdk", **settings})
+consumer.assign([TopicPartition("enc.kcat", 0, 0)])
+values = []
+while len(values) < 500:
+    message = consumer.poll(30)
+    assert message is not None and message.error() is None, message
+    values.append(message.value())
+assert values == [f"canary-kcat {n}".encode() for n in range(500)], values[:3]
+consumer.close()
+"""
+
+
+def python_sdk_reads(bench: Bench) -> None:
+    """What C encrypted, the Python SDK decrypts."""
+    environment = {**bench.environment, "PYTHONPATH": str(ROOT / "python/src")}
+    command = [str(C / ".venv/bin/python"), "-c", PYTHON_SDK, bench.bootstrap, str(bench.settings("consumer"))]
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=90, check=False)
+    check(done.returncode == 0, done.stderr.decode())
+
+
+def java_command(bench: Bench, role: str, program: str, *more: str) -> list[str]:
+    """A tool of the Kafka distribution with Cipherlane's interceptor."""
+    jars = [*(ROOT / "java").glob("core/target/cipherlane-core-*T.jar"), *(ROOT / "java").glob("kafka/target/cipherlane-kafka-*T.jar")]
+    gson = sorted((Path.home() / ".m2/repository/com/google/code/gson/gson").glob("*/gson-*.jar"))
+    check(len(jars) == 2 and bool(gson), "make -C java build")
+    side = "producer" if program.endswith("Producer") else "consumer"
+    interceptor = "EncryptingProducerInterceptor" if side == "producer" else "DecryptingConsumerInterceptor"
+    settings = bench.folder / f"java-{side}.properties"
+    settings.write_text(bench.settings(role).read_text() + f"interceptor.classes=dev.cipherlane.kafka.{interceptor}\n")
+    path = ":".join([*map(str, jars), str(gson[-1]), str(ROOT / "java/broker/target/lib/*")])
+    return ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", path, f"org.apache.kafka.tools.{program}",
+            "--bootstrap-server", bench.bootstrap, "--command-config", str(settings), *more]
+
+
+def java_sdk(bench: Bench) -> None:
+    """Java writes and C reads; C wrote and Java reads."""
+    lines = [b"canary-java %d" % number for number in range(300)]
+    done = subprocess.run(java_command(bench, "producer", "ConsoleProducer", "--topic", "enc.java"), input=b"\n".join(lines) + b"\n",
+                          capture_output=True, timeout=90, env=bench.environment, check=False)
+    check(done.returncode == 0, done.stderr.decode())
+    read = bench.preloaded("consumer", "kcat", "-b", bench.bootstrap, "-C", "-t", "enc.java", "-p", "0", "-o", "beginning", "-e", "-q")
+    check(read.returncode == 0 and read.stdout.split(b"\n")[:-1] == lines, (read.stderr, read.stdout[:300]))
+    done = subprocess.run(java_command(bench, "consumer", "consumer.ConsoleConsumer", "--topic", "enc.kcat", "--from-beginning",
+                                       "--max-messages", "500", "--timeout-ms", "60000",
+                                       "--key-deserializer", "org.apache.kafka.common.serialization.ByteArrayDeserializer"),
+                          capture_output=True, timeout=90, env=bench.environment, check=False)
+    check(done.stdout.split(b"\n")[:-1] == [b"canary-kcat %d" % number for number in range(500)], (done.stderr, done.stdout[:300]))
+
+
 def disk(bench: Bench) -> None:
     """No canary in any log segment, and envelopes were there to be found."""
     segments = list(bench.log_dir.rglob("*.log"))
@@ -185,7 +258,8 @@ def disk(bench: Bench) -> None:
     check(CANARY not in stored, "a canary is on the disk")
 
 
-CASES: list[Callable[[Bench], None]] = [drop_in, kcat, kcat_refused, no_settings, python_wheel, static_program, disk]
+CASES: list[Callable[[Bench], None]] = [drop_in, kcat, kcat_refused, no_settings, python_wheel, python_sdk_reads, java_sdk, examples, static_program,
+                                       disk]
 
 
 def run(case: Callable[[Bench], None], bench: Bench, suite: ElementTree.Element) -> bool:
@@ -208,7 +282,7 @@ def main() -> int:
     suite = ElementTree.Element("testsuite", name="kafka_e2e")
     os.environ["CL_RESULTS"] = str(results)
     try:
-        bench = Bench(build, folder)
+        bench = Bench(build, folder, TOPICS)
         try:
             passed = [run(case, bench, suite) for case in CASES]
         finally:

@@ -5,6 +5,7 @@
 #include "check.h"
 #include "support.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -394,6 +395,94 @@ static void prefetched(void)
     cl_client_free(client);
 }
 
+static void *first_record(void *context)
+{
+    cl_bytes out = {0};
+    uint8_t buffer[128];
+    cl_code code = cl_encrypt(context, "flight", (cl_bytes){CANARY, 8}, buffer, sizeof buffer, &out, NULL);
+    CHECK(code == CL_OK);
+    return NULL;
+}
+
+/* [CL-KEY-009]: eight threads, one request. */
+static void single_flight(void)
+{
+    pthread_t threads[8];
+    cl_client *client = make_client(folder, url, NULL, NULL);
+    behave("flight", "{\"delay\":0.5}");
+    for (size_t i = 0; i < 8; i++) {
+        CHECK(pthread_create(&threads[i], NULL, first_record, client) == 0);
+    }
+    for (size_t i = 0; i < 8; i++) {
+        (void)pthread_join(threads[i], NULL);
+    }
+    CHECK(requests("flight") == 1);
+    cl_client_free(client);
+}
+
+static void *impatient(void *context)
+{
+    cl_bytes out = {0};
+    uint8_t buffer[128];
+    cl_code code = cl_encrypt(context, "patience", (cl_bytes){CANARY, 8}, buffer, sizeof buffer, &out, NULL);
+    CHECK(code == CL_KEY_SERVICE_UNAVAILABLE || code == CL_LEASE_EXPIRED);
+    return NULL;
+}
+
+/* [CL-KEY-007] [CL-KEY-011]: a lease has ended, its renewal hangs, nobody waits longer than the deadline. */
+static void renewal_hangs(void)
+{
+    pthread_t threads[4];
+    cl_client *client = make_client(folder, url, "cipherlane.keys.deadline.ms", "700");
+    behave("patience", "{\"refresh_in\":1,\"expires_in\":1}");
+    expect(client, "patience", CL_OK);
+    behave("patience", "{\"delay\":2.5}");
+    pause_ms(1100);
+    double before = seconds();
+    for (size_t i = 0; i < 4; i++) {
+        CHECK(pthread_create(&threads[i], NULL, impatient, client) == 0);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        (void)pthread_join(threads[i], NULL);
+    }
+    CHECK(seconds() - before < 2);
+    cl_client_free(client);
+}
+
+/* [CL-KEY-006] [CL-KEY-008] for reading: keys of a topic are renewed together; one that is destroyed ends at once. */
+static void decryption_renewed(void)
+{
+    static uint8_t values[2][64];
+    cl_bytes batch[2];
+    cl_bytes out = {0};
+    uint8_t buffer[64];
+    char what[64];
+    cl_client *client = make_client(folder, url, NULL, NULL);
+    for (size_t i = 0; i < 2; i++) {
+        (void)snprintf(what, sizeof what, "{\"generation\":%zu}", i);
+        behave("reading", what);
+        cl_client *writer = make_client(folder, url, NULL, NULL);
+        CHECK(cl_encrypt(writer, "reading", (cl_bytes){CANARY, 4}, values[i], 64, &batch[i], NULL) == CL_OK);
+        cl_client_free(writer);
+    }
+    behave("reading", "{\"refresh_in\":1,\"expires_in\":2,\"plaintext\":\"accept\"}");
+    cl_prefetch(client, "reading", batch, 2);
+    long long before = requests("reading");
+    for (int i = 0; i < 35; i++) {
+        CHECK(cl_decrypt(client, "reading", batch[i % 2], NULL, buffer, 64, &out, NULL) == CL_OK);
+        CHECK(cl_decrypt(client, "reading", (cl_bytes){CANARY, 4}, NULL, buffer, 64, &out, NULL) == CL_OK);
+        pause_ms(100);
+    }
+    CHECK(requests("reading") >= before + 2 && requests("reading") <= before + 12);
+    behave("reading", "{\"refresh_in\":1,\"expires_in\":9,\"kid_error\":\"key-destroyed\"}");
+    for (int i = 0; i < 20; i++) {
+        (void)cl_decrypt(client, "reading", batch[0], NULL, buffer, 64, &out, NULL);
+        pause_ms(100);
+    }
+    CHECK(cl_decrypt(client, "reading", batch[0], NULL, buffer, 64, &out, NULL) == CL_KEY_DESTROYED);
+    cl_client_free(client);
+}
+
 /* [CL-KEY-013]: more keys than the cache holds: everything still works, the memory is bounded by the cache. */
 static void bounded_cache(void)
 {
@@ -466,6 +555,9 @@ int main(void)
     check_case("wrong server", wrong_server);
     check_case("prefetched", prefetched);
     check_case("bounded cache", bounded_cache);
+    check_case("single flight", single_flight);
+    check_case("renewal hangs", renewal_hangs);
+    check_case("decryption keys renewed", decryption_renewed);
 #if !defined(__SANITIZE_THREAD__)
     check_case("forked", forked);
 #endif
