@@ -24,6 +24,8 @@ import org.apache.kafka.clients.producer.ProducerInterceptor;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -89,6 +91,43 @@ class StringProducerTest {
       records.forEach(record -> partitions.add(record.partition()));
       assertThat(partitions).hasSize(3);
     }
+  }
+
+  @Test
+  void partitionerMayBeAskedTwiceForOneRecordAndNotForAnother() {
+    var interceptor = new EncryptingProducerInterceptor<String, String>();
+    interceptor.configure(settings());
+    String text = canaries.text();
+    ProducerRecord<String, String> sent = interceptor.onSend(new ProducerRecord<>(topic, text));
+    interceptor.close();
+    assertThat(sent.value()).matches("\\x00{%d}".formatted(text.length() + 60));
+    byte[] bytes = sent.value().getBytes(StandardCharsets.UTF_8);
+    org.apache.kafka.common.Cluster cluster = oneBroker();
+    try (EnvelopePartitioner partitioner = new EnvelopePartitioner()) {
+      partitioner.partition(topic, null, null, sent.value(), bytes, cluster);
+      byte[] first = bytes.clone();
+      assertThat(first).startsWith(0xC1, 0x9E, 1, 0);
+      partitioner.partition(topic, null, null, sent.value(), bytes, cluster);
+      assertThat(bytes).isEqualTo(first);
+      Object same = new String(sent.value());
+      byte[] other = sent.value().getBytes(StandardCharsets.UTF_8);
+      for (Runnable wrong :
+          List.<Runnable>of(
+              () -> partitioner.partition(topic, null, null, same, other, cluster),
+              () -> partitioner.partition("other", null, null, sent.value(), other, cluster),
+              () -> partitioner.partition(topic, null, null, sent.value(), new byte[1], cluster),
+              () -> partitioner.partition(topic, null, null, sent.value(), null, cluster))) {
+        assertThatThrownBy(wrong::run).isInstanceOf(RecordRefusedException.class);
+      }
+      assertThat(other).containsOnly(0);
+    }
+  }
+
+  private org.apache.kafka.common.Cluster oneBroker() {
+    Node node = new Node(1, "127.0.0.1", 1);
+    PartitionInfo partition = new PartitionInfo(topic, 0, node, new Node[0], new Node[0]);
+    return new org.apache.kafka.common.Cluster(
+        "cluster", List.of(node), List.of(partition), Set.of(), Set.of());
   }
 
   @Test
