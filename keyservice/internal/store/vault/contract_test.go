@@ -1,15 +1,8 @@
 package vault
 
 import (
-	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"regexp"
-	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store/storetest"
@@ -37,49 +30,13 @@ func runContract(t *testing.T, line string, server *testvault.Server) {
 	testvault.Report(t, line+" (version "+version.Version+")")
 }
 
-var places atomic.Int32
-
-// newPlace makes two engines, a policy for them, as VAULT.md has it, and a token that has only this.
+// newPlace gives options for a place of their own in a Vault.
 func newPlace(t *testing.T, server *testvault.Server) Options {
 	t.Helper()
-	number := places.Add(1)
-	o := Defaults()
+	o, place := Defaults(), server.NewPlace(t)
 	o.Addresses, o.CA = []string{server.Address}, server.CA
-	o.Transit, o.KV = fmt.Sprint("transit-", number), fmt.Sprint("kv-", number)
-	server.Mount(t, o.Transit, o.KV)
-	name := fmt.Sprint("keyservice-", number)
-	if err := server.Root.Sys().PutPolicy(name, policyOf(t, o)); err != nil {
-		t.Fatal(err)
-	}
-	o.Login.Token = &TokenLogin{File: secretFile(t, server.Token(t, name, time.Hour))}
+	o.Transit, o.KV, o.Login.Token = place.Transit, place.KV, &TokenLogin{File: place.TokenFile}
 	return o
-}
-
-// policyOf takes the policy that VAULT.md shows.
-func policyOf(t *testing.T, o Options) string {
-	t.Helper()
-	document, err := os.ReadFile("../../../VAULT.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := regexp.MustCompile("(?s)```hcl\n(.*?)```").FindSubmatch(document)
-	if block == nil {
-		t.Fatal("VAULT.md shows no policy")
-	}
-	return strings.NewReplacer(`"cipherlane-transit/`, `"`+o.Transit+"/", `"cipherlane/`, `"`+o.KV+"/").Replace(string(block[1]))
-}
-
-func secretFile(t *testing.T, content string) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "secret")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "secret")
-	if err := os.WriteFile(path, []byte(content+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 func initialise(t *testing.T, o Options) {
