@@ -21,7 +21,7 @@ from pathlib import Path
 C = Path(__file__).resolve().parent.parent
 ROOT = C.parent
 CANARY = b"canary-"
-TOPICS = [f"enc.{name}:1" for name in "forms old none events dup refused large long injected kcat python example java".split()]
+TOPICS = [f"enc.{name}:1" for name in "forms old none events dup refused large long injected kcat python cpp example java".split()]
 TOPICS += ["clear.a:1", "forbid.a:1"]
 
 
@@ -54,7 +54,7 @@ class Bench:
         pki = folder / "pki"
         self.keys = Server(
             str(ROOT / "keyservice/build/bin/cipherlane-keyservice"), "dev", "--dir", str(pki), "--json",
-            "--until-stdin-closes", "--policy", str(C / "tests/policy.yaml"),
+            "--until-stdin-closes", "--policy", str(C / "tests/policy.yaml"), "--principal", "both",
         )
         self.broker = Server(
             "java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-jar",
@@ -195,6 +195,50 @@ def examples(bench: Bench) -> None:
     check(done.returncode == 1 and b"not-authorized" in done.stderr and done.stdout == b"", (done.stdout, done.stderr))
 
 
+CPP = r"""
+#include <librdkafka/rdkafkacpp.h>
+#include <cstdio>
+#include <string>
+int main(int, char **argv) {
+    std::string why;
+    RdKafka::Conf *conf = RdKafka::Conf::create(RdKafka::Conf::CONF_GLOBAL);
+    conf->set("bootstrap.servers", argv[1], why);
+    conf->set("group.id", "cpp", why);
+    RdKafka::Producer *producer = RdKafka::Producer::create(conf, why);
+    if (!producer) return std::fprintf(stderr, "%s\n", why.c_str()), 1;
+    for (int i = 0; i < 100; i++) {
+        std::string value = "canary-cpp " + std::to_string(i);
+        if (producer->produce("enc.cpp", 0, RdKafka::Producer::RK_MSG_COPY, &value[0], value.size(), nullptr, 0, 0, nullptr))
+            return std::fprintf(stderr, "not sent\n"), 2;
+    }
+    if (producer->flush(30000)) return 3;
+    delete producer;
+    RdKafka::KafkaConsumer *consumer = RdKafka::KafkaConsumer::create(conf, why);
+    if (!consumer) return std::fprintf(stderr, "%s\n", why.c_str()), 4;
+    RdKafka::TopicPartition *start = RdKafka::TopicPartition::create("enc.cpp", 0, 0);
+    consumer->assign({start});
+    for (int i = 0; i < 100; i++) {
+        RdKafka::Message *message = consumer->consume(30000);
+        std::string value(static_cast<const char *>(message->payload()), message->len());
+        if (message->err() || value != "canary-cpp " + std::to_string(i)) return std::fprintf(stderr, "%s\n", value.c_str()), 5;
+        delete message;
+    }
+    consumer->close();
+    delete start;
+    delete consumer;
+    delete conf;
+}
+"""
+
+
+def cpp_program(bench: Bench) -> None:
+    """An unchanged C++ program on librdkafka++."""
+    program = bench.folder / "cpp"
+    subprocess.run(["g++", "-x", "c++", "-", "-o", str(program), "-lrdkafka++", "-lrdkafka"], input=CPP.encode(), check=True)
+    done = bench.preloaded("both", str(program), bench.bootstrap)
+    check(done.returncode == 0, (done.returncode, done.stderr.decode()))
+
+
 PYTHON_SDK = """
 import json, sys
 from confluent_kafka import TopicPartition
@@ -258,7 +302,7 @@ def disk(bench: Bench) -> None:
     check(CANARY not in stored, "a canary is on the disk")
 
 
-CASES: list[Callable[[Bench], None]] = [drop_in, kcat, kcat_refused, no_settings, python_wheel, python_sdk_reads, java_sdk, examples, static_program,
+CASES: list[Callable[[Bench], None]] = [drop_in, kcat, kcat_refused, no_settings, python_wheel, cpp_program, python_sdk_reads, java_sdk, examples, static_program,
                                        disk]
 
 

@@ -1,95 +1,16 @@
 /*
- * The client against a key service over real TLS that misbehaves on command: refusals, garbage, silence, leases that end.
- * Covers CL-KEY-001 to CL-KEY-015, CL-ERR-002 to CL-ERR-006, CL-API-001, CL-ENV-034, CL-ENV-035 where named.
+ * The client against a key service over real TLS that misbehaves on command: refusals, garbage, silence, a fork.
+ * Covers CL-KEY-001 to CL-KEY-004, CL-KEY-010, CL-KEY-013, CL-KEY-014, CL-ERR-001 to CL-ERR-003, CL-ERR-006, CL-ENV-035.
  */
 #include "check.h"
-#include "support.h"
+#include "service.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-static char *folder;
-static child service;
-static char url[64];
-
-static child start_service(const char *certificate, char out_url[64])
-{
-    char *argv[] = {strdup("python3"),
-                    strdup(TESTS "/hostile_service.py"),
-                    strdup(in_folder(folder, certificate)),
-                    strdup(in_folder(folder, strcmp(certificate, "server.pem") == 0 ? "server.key" : "wrongname.key")),
-                    strdup(in_folder(folder, "ca.pem")),
-                    NULL};
-    child started = start_child(argv);
-    for (size_t i = 0; argv[i] != NULL; i++) {
-        free(argv[i]);
-    }
-    json_t *ready = read_json(&started);
-    (void)snprintf(out_url, 64, "https://127.0.0.1:%lld", json_integer_value(json_object_get(ready, "port")));
-    json_decref(ready);
-    return started;
-}
-
-static void behave(const char *topic, const char *what)
-{
-    char line[1024];
-    (void)snprintf(line, sizeof line, "{\"topic\":\"%s\",\"do\":%s}", topic, what);
-    json_decref(ask_child(&service, line));
-}
-
-static long long requests(const char *topic)
-{
-    char line[512];
-    (void)snprintf(line, sizeof line, "{\"count\":\"%s\"}", topic);
-    json_t *answer = ask_child(&service, line);
-    long long count = json_integer_value(answer);
-    json_decref(answer);
-    return count;
-}
-
-static void pause_ms(long milliseconds)
-{
-    const struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000};
-    (void)nanosleep(&time, NULL);
-}
-
-static double seconds(void)
-{
-    struct timespec time;
-    (void)clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
-static const uint8_t CANARY[] = "canary 6f1b9d02e4";
-static uint8_t envelope_bytes[256];
-
-static cl_code encrypt(cl_client *client, const char *topic, cl_bytes *out, cl_error *error)
-{
-    return cl_encrypt(client, topic, (cl_bytes){CANARY, sizeof CANARY}, envelope_bytes, sizeof envelope_bytes, out,
-                      error);
-}
-
-/* Encrypts and expects a code; on failure nothing is handed over and the message names the topic [CL-KAF-001]. */
-static void expect(cl_client *client, const char *topic, cl_code wanted)
-{
-    cl_bytes out = {CANARY, 1};
-    cl_error error = {0};
-    memset(envelope_bytes, 0, sizeof envelope_bytes);
-    cl_code code = encrypt(client, topic, &out, &error);
-    if (!CHECK(code == wanted)) {
-        (void)fprintf(stderr, "  wanted %s, got %s: %s\n", cl_code_name(wanted), cl_code_name(code), error.message);
-    }
-    if (wanted != CL_OK) {
-        CHECK(error.code == wanted && out.data == NULL && strstr(error.message, topic) != NULL);
-    }
-    CHECK(memmem(envelope_bytes, sizeof envelope_bytes, CANARY, 8) == NULL);
-    CHECK(memmem(error.message, sizeof error.message, CANARY, 8) == NULL); /* [CL-ERR-001] */
-}
 
 static void round_trip(void)
 {
@@ -97,7 +18,7 @@ static void round_trip(void)
     cl_bytes out = {0};
     cl_bytes plain = {0};
     uint8_t buffer[64];
-    CHECK(encrypt(client, "round", &out, NULL) == CL_OK && out.size == sizeof CANARY + CL_ENVELOPE_OVERHEAD);
+    CHECK(encrypt_canary(client, "round", &out, NULL) == CL_OK && out.size == sizeof CANARY + CL_ENVELOPE_OVERHEAD);
     CHECK(cl_decrypt(client, "round", out, NULL, buffer, sizeof buffer, &plain, NULL) == CL_OK);
     CHECK(plain.size == sizeof CANARY && memcmp(plain.data, CANARY, sizeof CANARY) == 0);
     CHECK(cl_decrypt(client, "round", out, NULL, buffer, 3, &plain, NULL) == CL_BUFFER_TOO_SMALL);
@@ -192,7 +113,7 @@ static void clear_topic(void)
     const uint8_t magic[] = {0xC1, 0x9E, 0x01};
     cl_bytes out = {0};
     behave("clear", "{\"mode\":\"clear\"}");
-    CHECK(encrypt(client, "clear", &out, NULL) == CL_OK && out.data == CANARY && out.size == sizeof CANARY);
+    CHECK(encrypt_canary(client, "clear", &out, NULL) == CL_OK && out.data == CANARY && out.size == sizeof CANARY);
     CHECK(cl_encrypt(client, "clear", (cl_bytes){magic, 3}, envelope_bytes, 256, &out, NULL) == CL_AMBIGUOUS_PLAINTEXT);
     CHECK(out.data == NULL);
     cl_client_free(client);
@@ -212,120 +133,6 @@ static void plaintext_policy(void)
     behave("nopolicy", "{\"status\":500,\"body\":\"\"}");
     CHECK(cl_decrypt(client, "nopolicy", value, NULL, buffer, sizeof buffer, &out, NULL) == CL_KEY_SERVICE_UNAVAILABLE);
     CHECK(out.data == NULL);
-    cl_client_free(client);
-}
-
-/* [CL-KEY-005] [CL-KEY-007]: at the end of the lease the key is gone, and the error is that of the last attempt. */
-static void lease_ends(void)
-{
-    cl_client *client = make_client(folder, url, "cipherlane.keys.retry.backoff.ms", "50");
-    behave("ends", "{\"refresh_in\":1,\"expires_in\":2}");
-    expect(client, "ends", CL_OK);
-    behave("ends", "{\"status\":500,\"body\":\"\"}");
-    expect(client, "ends", CL_OK);
-    pause_ms(1200);
-    expect(client, "ends", CL_OK); /* renewal fails, the old lease goes on [CL-KEY-006] */
-    pause_ms(1000);
-    expect(client, "ends", CL_KEY_SERVICE_UNAVAILABLE);
-    behave("ends", "{}");
-    pause_ms(100);
-    expect(client, "ends", CL_OK);
-    cl_client_free(client);
-}
-
-/* [CL-KEY-006]: the caller never waits for a renewal, and the session goes on under the same key. */
-static void renewed_ahead(void)
-{
-    cl_client *client = make_client(folder, url, NULL, NULL);
-    behave("ahead", "{\"refresh_in\":1,\"expires_in\":3}");
-    expect(client, "ahead", CL_OK);
-    uint8_t nonce[20];
-    memcpy(nonce, envelope_bytes + 20, sizeof nonce);
-    behave("ahead", "{\"refresh_in\":1,\"expires_in\":3,\"delay\":0.4}");
-    double longest = 0;
-    for (int i = 0; i < 40; i++) {
-        double before = seconds();
-        expect(client, "ahead", CL_OK);
-        double took = seconds() - before;
-        longest = took > longest ? took : longest;
-        pause_ms(100);
-    }
-    CHECK(longest < 0.3);
-    CHECK(requests("ahead") >= 3);
-    CHECK(memcmp(nonce, envelope_bytes + 20, sizeof nonce) == 0);
-    cl_client_free(client);
-}
-
-/* [CL-KEY-008]: a renewal that is refused ends the lease at once. */
-static void revoked(void)
-{
-    cl_client *client = make_client(folder, url, NULL, NULL);
-    behave("revoked", "{\"refresh_in\":1,\"expires_in\":60}");
-    expect(client, "revoked", CL_OK);
-    behave("revoked",
-           "{\"status\":403,\"type\":\"application/problem+json\",\"body\":\"{\\\"code\\\":\\\"not-authorized\\\"}\"}");
-    pause_ms(1500);
-    expect(client, "revoked", CL_NOT_AUTHORIZED);
-    cl_client_free(client);
-}
-
-/* [CL-ENV-034]: a new data key starts a new session; what was encrypted is reported with the renewal. */
-static void rotated(void)
-{
-    cl_client *client = make_client(folder, url, NULL, NULL);
-    behave("rotated", "{\"refresh_in\":1,\"expires_in\":60}");
-    expect(client, "rotated", CL_OK);
-    uint8_t before[44];
-    memcpy(before, envelope_bytes, sizeof before);
-    expect(client, "rotated", CL_OK);
-    behave("rotated", "{\"refresh_in\":1,\"expires_in\":60,\"generation\":1}");
-    pause_ms(1500);
-    expect(client, "rotated", CL_OK);
-    CHECK(memcmp(before + 4, envelope_bytes + 4, 16) != 0 && memcmp(before + 20, envelope_bytes + 20, 20) != 0);
-    json_t *last = ask_child(&service, "{\"last\":\"rotated\"}");
-    const json_t *usage = json_object_get(last, "usage");
-    CHECK(json_integer_value(json_object_get(usage, "records")) == 2);
-    CHECK(json_integer_value(json_object_get(usage, "bytes")) == 2 * (json_int_t)sizeof CANARY);
-    json_decref(last);
-    cl_client_free(client);
-}
-
-/* An unused lease is not renewed. */
-static void unused(void)
-{
-    cl_client *client = make_client(folder, url, NULL, NULL);
-    behave("unused", "{\"refresh_in\":1,\"expires_in\":2}");
-    expect(client, "unused", CL_OK);
-    pause_ms(1300); /* renewed once: it was used */
-    long long count = requests("unused");
-    pause_ms(2500);
-    CHECK(count == 2 && requests("unused") == 2);
-    cl_client_free(client);
-}
-
-/* [CL-KEY-012]: within the backoff the same error, without a request. */
-static void backs_off(void)
-{
-    cl_client *client = make_client(folder, url, "cipherlane.keys.retry.backoff.ms", "400");
-    behave("backoff", "{\"status\":500,\"body\":\"\"}");
-    for (int i = 0; i < 10; i++) {
-        expect(client, "backoff", CL_KEY_SERVICE_UNAVAILABLE);
-    }
-    CHECK(requests("backoff") == 1);
-    pause_ms(600);
-    expect(client, "backoff", CL_KEY_SERVICE_UNAVAILABLE);
-    CHECK(requests("backoff") == 2);
-    cl_client_free(client);
-}
-
-/* [CL-KEY-011]: nobody waits longer than the deadline, leader or not. */
-static void deadline(void)
-{
-    cl_client *client = make_client(folder, url, "cipherlane.keys.deadline.ms", "300");
-    behave("slow", "{\"delay\":3}");
-    double before = seconds();
-    expect(client, "slow", CL_KEY_SERVICE_UNAVAILABLE);
-    CHECK(seconds() - before < 1.5);
     cl_client_free(client);
 }
 
@@ -395,94 +202,6 @@ static void prefetched(void)
     cl_client_free(client);
 }
 
-static void *first_record(void *context)
-{
-    cl_bytes out = {0};
-    uint8_t buffer[128];
-    cl_code code = cl_encrypt(context, "flight", (cl_bytes){CANARY, 8}, buffer, sizeof buffer, &out, NULL);
-    CHECK(code == CL_OK);
-    return NULL;
-}
-
-/* [CL-KEY-009]: eight threads, one request. */
-static void single_flight(void)
-{
-    pthread_t threads[8];
-    cl_client *client = make_client(folder, url, NULL, NULL);
-    behave("flight", "{\"delay\":0.5}");
-    for (size_t i = 0; i < 8; i++) {
-        CHECK(pthread_create(&threads[i], NULL, first_record, client) == 0);
-    }
-    for (size_t i = 0; i < 8; i++) {
-        (void)pthread_join(threads[i], NULL);
-    }
-    CHECK(requests("flight") == 1);
-    cl_client_free(client);
-}
-
-static void *impatient(void *context)
-{
-    cl_bytes out = {0};
-    uint8_t buffer[128];
-    cl_code code = cl_encrypt(context, "patience", (cl_bytes){CANARY, 8}, buffer, sizeof buffer, &out, NULL);
-    CHECK(code == CL_KEY_SERVICE_UNAVAILABLE || code == CL_LEASE_EXPIRED);
-    return NULL;
-}
-
-/* [CL-KEY-007] [CL-KEY-011]: a lease has ended, its renewal hangs, nobody waits longer than the deadline. */
-static void renewal_hangs(void)
-{
-    pthread_t threads[4];
-    cl_client *client = make_client(folder, url, "cipherlane.keys.deadline.ms", "700");
-    behave("patience", "{\"refresh_in\":1,\"expires_in\":1}");
-    expect(client, "patience", CL_OK);
-    behave("patience", "{\"delay\":2.5}");
-    pause_ms(1100);
-    double before = seconds();
-    for (size_t i = 0; i < 4; i++) {
-        CHECK(pthread_create(&threads[i], NULL, impatient, client) == 0);
-    }
-    for (size_t i = 0; i < 4; i++) {
-        (void)pthread_join(threads[i], NULL);
-    }
-    CHECK(seconds() - before < 2);
-    cl_client_free(client);
-}
-
-/* [CL-KEY-006] [CL-KEY-008] for reading: keys of a topic are renewed together; one that is destroyed ends at once. */
-static void decryption_renewed(void)
-{
-    static uint8_t values[2][64];
-    cl_bytes batch[2];
-    cl_bytes out = {0};
-    uint8_t buffer[64];
-    char what[64];
-    cl_client *client = make_client(folder, url, NULL, NULL);
-    for (size_t i = 0; i < 2; i++) {
-        (void)snprintf(what, sizeof what, "{\"generation\":%zu}", i);
-        behave("reading", what);
-        cl_client *writer = make_client(folder, url, NULL, NULL);
-        CHECK(cl_encrypt(writer, "reading", (cl_bytes){CANARY, 4}, values[i], 64, &batch[i], NULL) == CL_OK);
-        cl_client_free(writer);
-    }
-    behave("reading", "{\"refresh_in\":1,\"expires_in\":2,\"plaintext\":\"accept\"}");
-    cl_prefetch(client, "reading", batch, 2);
-    long long before = requests("reading");
-    for (int i = 0; i < 35; i++) {
-        CHECK(cl_decrypt(client, "reading", batch[i % 2], NULL, buffer, 64, &out, NULL) == CL_OK);
-        CHECK(cl_decrypt(client, "reading", (cl_bytes){CANARY, 4}, NULL, buffer, 64, &out, NULL) == CL_OK);
-        pause_ms(100);
-    }
-    CHECK(requests("reading") >= before + 2 && requests("reading") <= before + 12);
-    behave("reading", "{\"refresh_in\":1,\"expires_in\":9,\"kid_error\":\"key-destroyed\"}");
-    for (int i = 0; i < 20; i++) {
-        (void)cl_decrypt(client, "reading", batch[0], NULL, buffer, 64, &out, NULL);
-        pause_ms(100);
-    }
-    CHECK(cl_decrypt(client, "reading", batch[0], NULL, buffer, 64, &out, NULL) == CL_KEY_DESTROYED);
-    cl_client_free(client);
-}
-
 /* [CL-KEY-013]: more keys than the cache holds: everything still works, the memory is bounded by the cache. */
 static void bounded_cache(void)
 {
@@ -510,7 +229,7 @@ static void forked(void)
     memcpy(parent, envelope_bytes, sizeof parent);
     pid_t pid = fork();
     if (pid == 0) {
-        bool good = encrypt(client, "forked", &out, NULL) == CL_OK &&
+        bool good = encrypt_canary(client, "forked", &out, NULL) == CL_OK &&
                     write(pipes[1], envelope_bytes, sizeof envelope_bytes) == (ssize_t)sizeof envelope_bytes;
         out = (cl_bytes){parent, sizeof CANARY + CL_ENVELOPE_OVERHEAD};
         good = good && cl_decrypt(client, "forked", out, NULL, buffer, sizeof buffer, &plain, NULL) == CL_OK;
@@ -536,32 +255,19 @@ static void forked(void)
 
 int main(void)
 {
-    folder = make_folder();
-    make_pki(folder);
-    service = start_service("server.pem", url);
+    begin_service();
     check_case("round trip, small buffer, in place", round_trip);
     check_case("bit flips and cuts of 20 envelopes", flips_and_cuts);
     check_case("refusals and garbage", refusals);
     check_case("clear topic", clear_topic);
     check_case("plaintext by policy", plaintext_policy);
-    check_case("lease ends", lease_ends);
-    check_case("renewed ahead", renewed_ahead);
-    check_case("revoked", revoked);
-    check_case("rotated, usage reported", rotated);
-    check_case("unused lease is not renewed", unused);
-    check_case("backs off", backs_off);
-    check_case("deadline", deadline);
     check_case("fails over", fails_over);
     check_case("wrong server", wrong_server);
     check_case("prefetched", prefetched);
     check_case("bounded cache", bounded_cache);
-    check_case("single flight", single_flight);
-    check_case("renewal hangs", renewal_hangs);
-    check_case("decryption keys renewed", decryption_renewed);
 #if !defined(__SANITIZE_THREAD__)
     check_case("forked", forked);
 #endif
-    stop_child(&service);
-    remove_folder(folder);
+    end_service();
     return check_finish("service");
 }
