@@ -5,26 +5,16 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.cipherlane.ErrorCode;
-import dev.cipherlane.TestKeys;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
-import java.util.Optional;
 import java.util.UUID;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
-import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
-import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
-import org.apache.kafka.common.TopicPartition;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -67,7 +57,7 @@ class ConsumingTest {
     return Arguments.of(name, code, change);
   }
 
-  private static byte[] set(byte[] value, int at, int to) {
+  static byte[] set(byte[] value, int at, int to) {
     byte[] changed = value.clone();
     changed[at] = (byte) to;
     return changed;
@@ -117,7 +107,7 @@ class ConsumingTest {
   }
 
   /** Encrypts a value, as offset 0 of the topic, and gives what is stored. */
-  private static byte[] envelope(String topic, byte[] value) {
+  static byte[] envelope(String topic, byte[] value) {
     try (KafkaProducer<byte[], byte[]> producer = Clients.producer()) {
       Clients.send(producer, new ProducerRecord<>(topic, value));
     }
@@ -193,138 +183,6 @@ class ConsumingTest {
       assertThat(records.get(0).value()).isEqualTo(text("new"));
       assertThat(records.get(1).value()).isEqualTo(text("old"));
       assertThatThrownBy(() -> records.get(2).value()).hasMessageContaining("envelope-too-short");
-    }
-  }
-
-  @Test
-  void severalPartitionsInOnePollKeepTheirNextOffsets() throws Exception { // CL-KAF-012
-    try (Admin admin = Admin.create(Clients.producing(Map.of()))) {
-      admin
-          .createTopics(List.of(new NewTopic(topic, Optional.of(4), Optional.empty())))
-          .all()
-          .get();
-    }
-    try (KafkaProducer<byte[], byte[]> producer = Clients.producer()) {
-      for (int i = 0; i < 40; i++) {
-        Clients.send(producer, new ProducerRecord<>(topic, i % 4, null, text("value " + i)));
-      }
-    }
-    try (KafkaConsumer<byte[], byte[]> consumer = Clients.consumer();
-        KafkaConsumer<byte[], byte[]> plain = Clients.plainConsumer()) {
-      ConsumerRecords<byte[], byte[]> batch = pollAll(consumer, 40);
-      assertThat(batch.partitions()).hasSize(4);
-      for (TopicPartition partition : batch.partitions()) {
-        assertThat(batch.records(partition))
-            .extracting(record -> new String(record.value(), StandardCharsets.UTF_8))
-            .containsExactlyElementsOf(expected(partition.partition()));
-      }
-      assertThat(nextOffsets(batch)).isEqualTo(nextOffsets(pollAll(plain, 40)));
-      consumer.commitSync();
-      assertThat(consumer.committed(batch.partitions()).values())
-          .extracting(OffsetAndMetadata::offset)
-          .containsOnly(10L);
-    }
-  }
-
-  private static List<String> expected(int partition) {
-    List<String> values = new ArrayList<>();
-    for (int i = partition; i < 40; i += 4) {
-      values.add("value " + i);
-    }
-    return values;
-  }
-
-  /** Polls until one poll brings everything: the topic holds it already. */
-  private ConsumerRecords<byte[], byte[]> pollAll(
-      KafkaConsumer<byte[], byte[]> consumer, int count) {
-    consumer.subscribe(List.of(topic));
-    for (int attempt = 0; attempt < 20; attempt++) {
-      ConsumerRecords<byte[], byte[]> batch = consumer.poll(Duration.ofSeconds(5));
-      if (batch.count() == count) {
-        return batch;
-      }
-      consumer.seekToBeginning(consumer.assignment());
-    }
-    throw new AssertionError("no poll brought all " + count + " records");
-  }
-
-  /** What only kafka-clients 4 has. */
-  private static Object nextOffsets(ConsumerRecords<?, ?> batch) throws Exception {
-    try {
-      Object offsets = ConsumerRecords.class.getMethod("nextOffsets").invoke(batch);
-      assertThat((Map<?, ?>) offsets).hasSize(4);
-      return offsets;
-    } catch (NoSuchMethodException e) {
-      return "kafka-clients 3";
-    }
-  }
-
-  @Test
-  void applicationThatCommitsWhatItProcessedLosesNothing() {
-    byte[] good = envelope(topic, text("first"));
-    try (KafkaProducer<byte[], byte[]> producer = Clients.plainProducer()) {
-      Clients.send(producer, new ProducerRecord<>(topic, set(good, 50, good[50] ^ 1)));
-    }
-    TopicPartition partition = new TopicPartition(topic, 0);
-    try (KafkaConsumer<byte[], byte[]> consumer = Clients.consumer()) {
-      for (ConsumerRecord<byte[], byte[]> record : Clients.read(consumer, topic, 2)) {
-        try {
-          assertThat(record.value()).isNotNull();
-        } catch (RecordDecryptionException e) {
-          break;
-        }
-        consumer.commitSync(Map.of(partition, new OffsetAndMetadata(record.offset() + 1)));
-      }
-      assertThat(consumer.committed(java.util.Set.of(partition)).get(partition).offset())
-          .isEqualTo(1L);
-    }
-  }
-
-  @ParameterizedTest
-  @ValueSource(
-      strings = {
-        "org.apache.kafka.common.serialization.StringDeserializer",
-        "org.apache.kafka.common.serialization.ByteBufferDeserializer"
-      })
-  void deserializersOfOtherTypesAreRefused(String deserializer) { // CL-KAF-004
-    Map<String, Object> settings =
-        Clients.with(
-            Clients.consuming(Cluster.keyService().settings("consumer")),
-            "value.deserializer",
-            deserializer);
-    assertThatThrownBy(() -> new KafkaConsumer<>(settings).close())
-        .hasStackTraceContaining("configuration-invalid")
-        .hasStackTraceContaining("value.deserializer");
-  }
-
-  @Test
-  void allKidsOfAPollAreAskedForTogether() throws Exception { // CL-KEY-010
-    byte[] good = envelope(topic, text("first"));
-    try (KafkaProducer<byte[], byte[]> producer = Clients.plainProducer()) {
-      List<ProducerRecord<byte[], byte[]>> foreign = new ArrayList<>();
-      for (int i = 0; i < 100; i++) {
-        byte[] copy = good.clone();
-        TestKeys.kid(TestKeys.bytes()).write(copy, 4);
-        foreign.add(new ProducerRecord<>(topic, copy));
-      }
-      Clients.send(producer, foreign);
-    }
-    long before = requests();
-    try (KafkaConsumer<byte[], byte[]> consumer = Clients.consumer()) {
-      assertThat(pollAll(consumer, 101).count()).isEqualTo(101);
-    }
-    // One call for each poll, of which pollAll may have needed a few; without it there are 101.
-    assertThat(requests() - before).isBetween(1L, 3L);
-  }
-
-  /** Counts the calls for decryption keys of this test's topic in the audit log. */
-  private long requests() throws Exception {
-    try (Stream<String> lines = java.nio.file.Files.lines(Cluster.keyService().auditFile())) {
-      return lines
-          .filter(line -> line.contains(topic) && line.contains("decrypt"))
-          .map(line -> line.replaceAll(".*\"request_id\":\"([^\"]*)\".*", "$1"))
-          .distinct()
-          .count();
     }
   }
 }
