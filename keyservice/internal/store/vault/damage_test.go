@@ -16,7 +16,7 @@ func filled(t *testing.T, server *testvault.Server) (Options, store.Record) {
 	t.Helper()
 	o := newPlace(t, server)
 	initialise(t, o)
-	o.Timeout = time.Second
+	o.Timeout = 500 * time.Millisecond
 	return o, mustCurrent(t, open(t, o), "claims")
 }
 
