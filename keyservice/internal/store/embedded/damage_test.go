@@ -5,9 +5,7 @@ package embedded
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,29 +121,6 @@ func TestInUse(t *testing.T) {
 	refused(t, paths, "in use by another process")
 }
 
-// filled makes a store with several pages, among them free ones, and gives its keys in base64.
-func filled(t *testing.T) (Paths, map[datakey.ID]string) {
-	t.Helper()
-	paths := initialised(t)
-	s := open(t, paths)
-	keys := map[datakey.ID]string{}
-	for i := range 60 {
-		r := current(t, s, fmt.Sprint("scope-", i%20))
-		keys[r.ID] = base64Of(t, s, r)
-		if i%3 == 0 {
-			r, err := s.Rotate(t.Context(), r.Scope)
-			if err != nil {
-				t.Fatal(err)
-			}
-			keys[r.ID] = base64Of(t, s, r)
-		}
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return paths, keys
-}
-
 func TestCutShort(t *testing.T) {
 	paths, _ := filled(t)
 	whole, err := os.ReadFile(paths.Keys)
@@ -161,87 +136,6 @@ func TestCutShort(t *testing.T) {
 			t.Fatalf("opening changed the file of %d bytes", size)
 		}
 	}
-}
-
-// Whatever byte is changed: the store is refused, or it still has every key and its current ones.
-func TestFlippedBytes(t *testing.T) {
-	paths, keys := filled(t)
-	whole, err := os.ReadFile(paths.Keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	source := rand.New(rand.NewPCG(seed, 0))
-	offsets := []int{}
-	for i := range 96 { // both headers, byte by byte
-		offsets = append(offsets, i, 4096+i)
-	}
-	offsets = append(offsets, freelists(whole)...)
-	for page := 8192; page+4096 <= len(whole); page += 4096 {
-		for range 8 { // what a page says of itself and of its first entries
-			offsets = append(offsets, page+source.IntN(96))
-		}
-	}
-	for range 150 {
-		offsets = append(offsets, source.IntN(len(whole)))
-	}
-	rejected := 0
-	for _, offset := range offsets {
-		changed := append([]byte{}, whole...)
-		changed[offset] ^= byte(1 + source.IntN(255))
-		path := filepath.Join(filepath.Dir(paths.Keys), fmt.Sprint("flipped-", offset))
-		if err := os.WriteFile(path, changed, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if !survives(t, Paths{Keys: path, KEK: paths.KEK}, keys, offset) {
-			rejected++
-		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("%d of %d changes were refused, the others hit unused bytes", rejected, len(offsets))
-	if rejected < 130 {
-		t.Error("hardly any change was noticed")
-	}
-}
-
-// freelists gives the places of the ids in pages that list free pages: with a wrong one, a page in use is overwritten
-// some writes later.
-func freelists(file []byte) []int {
-	var offsets []int
-	for page := 0; page+4096 <= len(file); page += 4096 {
-		const kindOffset, freelistKind, idsOffset, ids = 8, 0x10, 16, 8
-		if file[page+kindOffset] != freelistKind {
-			continue
-		}
-		for i := range ids { // the low byte of each: others lead out of the file
-			offsets = append(offsets, page+idsOffset+8*i, page+idsOffset+8*i)
-		}
-	}
-	return offsets
-}
-
-func survives(t *testing.T, paths Paths, keys map[datakey.ID]string, offset int) bool {
-	t.Helper()
-	s, err := Open(paths)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = s.Close() }()
-	for range 5 {
-		if _, err := s.Rotate(t.Context(), "scope-1"); err != nil {
-			t.Fatalf("byte %d: cannot write: %v", offset, err)
-		}
-	}
-	for id, want := range keys {
-		found, err := s.Lookup(t.Context(), "claims", []datakey.ID{id})
-		if err != nil || found[id].ID != id || base64Of(t, s, found[id]) != want {
-			t.Fatalf("byte %d: key %s is gone, and the store opened: %v", offset, id, err)
-		}
-	}
-	return true
 }
 
 // Changes that keep the file's own structure whole.

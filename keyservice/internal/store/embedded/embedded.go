@@ -25,7 +25,6 @@ var (
 	formatName   = []byte("format")
 	formatValue  = []byte("cipherlane-keyservice store 1")
 	checkName    = []byte("kek-check")
-	openedName   = []byte("opened")
 	checkValue   = []byte("this store and this KEK belong together")
 )
 

@@ -66,14 +66,14 @@ func Open(paths Paths) (*Store, error) {
 			return nil, err
 		}
 	}
-	if err := checkHeaders(paths.Keys); err != nil {
-		return nil, damaged(paths.Keys, err)
+	if err := checkLayout(paths.Keys); err != nil {
+		return nil, openError(paths.Keys, err)
 	}
 	return openVerified(paths)
 }
 
-// openVerified turns faults into errors: in a cut or damaged file bbolt panics, or touches memory behind the file's end.
-// Only then may its own check run, in a goroutine where such a fault would end the process.
+// openVerified turns faults into errors, should the file be cut or changed under our hands: bbolt then panics, or touches
+// memory behind the file's end.
 func openVerified(paths Paths) (s *Store, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -86,9 +86,6 @@ func openVerified(paths Paths) (s *Store, err error) {
 	}
 	if err := s.verify(); err != nil {
 		return nil, errors.Join(damaged(paths.Keys, err), s.Close())
-	}
-	if err := s.tryWriting(); err != nil {
-		return nil, errors.Join(fmt.Errorf("write to the key store %s: %w", paths.Keys, err), s.Close())
 	}
 	return s, nil
 }
@@ -105,8 +102,11 @@ func openFile(paths Paths) (*Store, error) {
 	return &Store{db: db, kek: kek}, nil
 }
 
+// errInUse says that another process has the file open.
+var errInUse = errors.New("the file is locked")
+
 func openError(path string, err error) error {
-	if errors.Is(err, bolterrors.ErrTimeout) {
+	if errors.Is(err, bolterrors.ErrTimeout) || errors.Is(err, errInUse) {
 		return fmt.Errorf("the key store %s is in use by another process", path)
 	}
 	return damaged(path, err)
