@@ -82,7 +82,7 @@ class ConsumingBatchesTest {
   /** Polls until one poll brings everything: the topic holds it already. */
   private ConsumerRecords<byte[], byte[]> pollAll(
       KafkaConsumer<byte[], byte[]> consumer, int count) {
-    consumer.subscribe(List.of(topic));
+    Clients.assign(consumer, topic);
     for (int attempt = 0; attempt < 20; attempt++) {
       ConsumerRecords<byte[], byte[]> batch = consumer.poll(Duration.ofSeconds(5));
       if (batch.count() == count) {
