@@ -1,6 +1,6 @@
 /*
  * A load like rdkafka_performance's: kafka_load produce|consume plain|drop-in BOOTSTRAP TOPIC SIZE WARM_UP COUNT CONNECTIONS.
- * Prints {"cpu_us": …, "seconds": …} of COUNT records after WARM_UP more. Delivery reports are on. The settings of the
+ * Every record is compared with what was sent. Prints {"cpu_us": …, "seconds": …} of COUNT records after WARM_UP more. Delivery reports are on. The settings of the
  * drop-in come from the file that CL_SETTINGS names.
  */
 #include <cipherlane/rdkafka.h>
@@ -67,7 +67,6 @@ static rd_kafka_t *open_client(rd_kafka_type_t type, const char *bootstrap)
         set_from_file(conf, getenv("CL_SETTINGS"));
     }
     if (type == RD_KAFKA_PRODUCER) {
-        set(conf, "queue.buffering.max.messages", "1000000");
         set(conf, "acks", "1");
         (drop_in ? cl_rd_kafka_conf_set_dr_msg_cb : rd_kafka_conf_set_dr_msg_cb)(conf, on_delivery);
     } else {
@@ -85,9 +84,10 @@ typedef struct load {
     size_t connections;
     size_t size;
     uint8_t *payloads;
+    size_t read; /* messages consumed so far */
 } load;
 
-static void produce(const load *l, size_t count)
+static void produce(load *l, size_t count)
 {
     unsigned long wanted = delivered + count;
     int (*call)(rd_kafka_topic_t *, int32_t, int, void *, size_t, const void *, size_t, void *) =
@@ -112,7 +112,7 @@ static void produce(const load *l, size_t count)
     must(delivered == wanted && failed == 0, "delivery");
 }
 
-static void consume(const load *l, size_t count)
+static void consume(load *l, size_t count)
 {
     rd_kafka_message_t *batch[1000];
     rd_kafka_queue_t *queue = (drop_in ? cl_rd_kafka_queue_get_consumer : rd_kafka_queue_get_consumer)(l->clients[0]);
@@ -121,7 +121,10 @@ static void consume(const load *l, size_t count)
         ssize_t got =
             (drop_in ? cl_rd_kafka_consume_batch_queue : rd_kafka_consume_batch_queue)(queue, 1000, batch, most);
         for (ssize_t j = 0; j < got; j++) {
-            must(batch[j]->err == RD_KAFKA_RESP_ERR_NO_ERROR && batch[j]->len == l->size, "message");
+            const uint8_t *sent = l->payloads + l->read++ % PAYLOADS * l->size;
+            must(batch[j]->err == RD_KAFKA_RESP_ERR_NO_ERROR && batch[j]->len == l->size &&
+                     memcmp(batch[j]->payload, sent, l->size) == 0,
+                 "comparison");
             (drop_in ? cl_rd_kafka_message_destroy : rd_kafka_message_destroy)(batch[j]);
         }
         i += got > 0 ? (size_t)got : 0;

@@ -36,7 +36,11 @@ static void unlink_tracker(cl_tracker *tracker)
 cl_tracker *cl_tracker_new(cl_handle *handle, int flags, void *payload, size_t size, void *opaque)
 {
     bool copy = (flags & RD_KAFKA_MSG_F_COPY) != 0 && payload != NULL;
-    cl_tracker *tracker = malloc(sizeof *tracker + (copy ? size : 0));
+    size_t behind = copy ? size : 0;
+    if (size > SIZE_MAX / 4) {
+        return NULL;
+    }
+    cl_tracker *tracker = malloc(sizeof *tracker + behind + size + CL_ENVELOPE_OVERHEAD);
     if (tracker == NULL) {
         return NULL;
     }
@@ -45,6 +49,7 @@ cl_tracker *cl_tracker_new(cl_handle *handle, int flags, void *payload, size_t s
         tracker->payload = tracker + 1;
         memcpy(tracker->payload, payload, size);
     }
+    tracker->envelope = (uint8_t *)(tracker + 1) + behind;
     link_tracker(tracker);
     return tracker;
 }

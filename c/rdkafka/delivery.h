@@ -13,12 +13,13 @@ typedef struct cl_tracker {
     void *payload; /* the application's, or its copy behind this structure */
     size_t size;
     bool free_payload;
+    uint8_t *envelope; /* behind this structure and the copy: room for the payload encrypted */
 } cl_tracker;
 
 /* Whether a handle's application wants delivery reports at all. */
 bool cl_delivery_wanted(const cl_handle *handle);
 
-/* NULL without memory. With RD_KAFKA_MSG_F_FREE the tracker owns the payload from cl_tracker_sent on. */
+/* In one block with room for the envelope, which librdkafka need not copy then. NULL without memory. With RD_KAFKA_MSG_F_FREE the tracker owns the payload from cl_tracker_sent on. */
 cl_tracker *cl_tracker_new(cl_handle *handle, int flags, void *payload, size_t size, void *opaque);
 void cl_tracker_sent(cl_tracker *tracker, int flags);
 void cl_tracker_free(cl_tracker *tracker);

@@ -26,46 +26,44 @@ static rd_kafka_resp_err_t refuse_unknown(void)
                      "configuration-invalid: the topic or handle was not made by Cipherlane's functions");
 }
 
-/* Encrypts into `stack` or the heap. */
-static rd_kafka_resp_err_t encrypt_value(outgoing *what, const char *topic,
-                                         uint8_t stack[STACK_VALUE + CL_ENVELOPE_OVERHEAD])
+/* Where to encrypt: behind the tracker, on the stack, or on the heap; NULL without memory. */
+static uint8_t *room(outgoing *what, uint8_t stack[STACK_VALUE + CL_ENVELOPE_OVERHEAD])
 {
-    cl_error error = {0};
-    uint8_t *buffer = stack;
-    size_t capacity = STACK_VALUE + CL_ENVELOPE_OVERHEAD;
-    if (what->payload != NULL && what->size > STACK_VALUE) {
-        capacity = what->size + CL_ENVELOPE_OVERHEAD;
-        what->heap = capacity < what->size ? NULL : malloc(capacity);
-        buffer = what->heap;
-        if (buffer == NULL) {
-            return cl_refuse(RD_KAFKA_RESP_ERR__VALUE_SERIALIZATION, "internal: no memory");
-        }
+    size_t size = what->payload == NULL ? 0 : what->size;
+    if (cl_delivery_wanted(what->handle)) {
+        what->tracker = cl_tracker_new(what->handle, what->flags, what->payload, size, what->opaque);
+        return what->tracker == NULL ? NULL : what->tracker->envelope;
     }
+    if (size <= STACK_VALUE) {
+        return stack;
+    }
+    what->heap = size > SIZE_MAX / 4 ? NULL : malloc(size + CL_ENVELOPE_OVERHEAD);
+    return what->heap;
+}
+
+/* Makes what is sent; finish must follow, whatever comes back. */
+static rd_kafka_resp_err_t prepare(outgoing *what, const char *topic, uint8_t stack[STACK_VALUE + CL_ENVELOPE_OVERHEAD])
+{
+    cl_error error = {.message = "internal: no memory"};
+    cl_not_refused();
     const cl_bytes value = {what->payload, what->payload == NULL ? 0 : what->size};
-    if (cl_encrypt(what->handle->client, topic, value, buffer, capacity, &what->value, &error) != CL_OK) {
+    uint8_t *buffer = room(what, stack);
+    if (buffer == NULL || cl_encrypt(what->handle->client, topic, value, buffer, value.size + CL_ENVELOPE_OVERHEAD,
+                                     &what->value, &error) != CL_OK) {
         return cl_refuse(RD_KAFKA_RESP_ERR__VALUE_SERIALIZATION, error.message);
+    }
+    if (what->tracker != NULL) {
+        cl_tracker_sent(what->tracker, what->flags); /* before another thread reports it */
     }
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-/* Makes what is sent; cl_abandon or cl_sent must follow, whatever comes back. */
-static rd_kafka_resp_err_t prepare(outgoing *what, const char *topic, uint8_t stack[STACK_VALUE + CL_ENVELOPE_OVERHEAD])
-{
-    cl_not_refused();
-    rd_kafka_resp_err_t refused = encrypt_value(what, topic, stack);
-    if (refused == RD_KAFKA_RESP_ERR_NO_ERROR && cl_delivery_wanted(what->handle)) {
-        what->tracker = cl_tracker_new(what->handle, what->flags, what->payload, what->size, what->opaque);
-        if (what->tracker == NULL) {
-            return cl_refuse(RD_KAFKA_RESP_ERR__VALUE_SERIALIZATION, "internal: no memory");
-        }
-        cl_tracker_sent(what->tracker, what->flags); /* before another thread reports it */
-    }
-    return refused;
-}
-
+/* An envelope behind its tracker stays until its delivery is reported; anything else librdkafka copies. */
 static int sent_flags(const outgoing *what)
 {
-    return (what->flags & ~RD_KAFKA_MSG_F_FREE) | RD_KAFKA_MSG_F_COPY;
+    int flags = what->flags & ~(RD_KAFKA_MSG_F_FREE | RD_KAFKA_MSG_F_COPY);
+    bool stays = what->tracker != NULL && what->value.data == what->tracker->envelope;
+    return stays ? flags : flags | RD_KAFKA_MSG_F_COPY;
 }
 
 static void *sent_opaque(const outgoing *what)
