@@ -119,7 +119,8 @@ func (w *wireKey) wipe() {
 	}
 }
 
-// statuses are those of spec/errors.md; the status of request-invalid may also be 415, that of not-found 405.
+// statuses are those of spec/errors.md; that of request-invalid may also be 415, of not-found 405, of
+// key-service-unavailable 429.
 var statuses = map[refusal.Code]int{
 	refusal.RequestInvalid:   http.StatusBadRequest,
 	refusal.TopicInvalid:     http.StatusBadRequest,
@@ -131,6 +132,7 @@ var statuses = map[refusal.Code]int{
 	refusal.RequestTooLarge:  http.StatusRequestEntityTooLarge,
 	refusal.Internal:         http.StatusInternalServerError,
 	refusal.AuditUnavailable: http.StatusServiceUnavailable,
+	refusal.Unavailable:      http.StatusServiceUnavailable,
 }
 
 // writeJSON answers with v and overwrites its own copy of it. Nothing of an answer may be cached [CL-API-016].

@@ -98,7 +98,7 @@ func (a *api) answer(ctx context.Context, x *exchange, h handler) (answer any, e
 	case a.places <- struct{}{}:
 		defer func() { <-a.places }()
 	default:
-		return nil, a.refuse(ctx, x, refusal.New(refusal.Unavailable, "%d calls are being answered; ask again", a.options.InFlight))
+		return nil, a.refuse(ctx, x, refusal.Because(refusal.Unavailable, errBusy, "too many calls are being answered; ask again"))
 	}
 	if x.call.Principal, err = principalOf(x.r); err != nil {
 		x.w.Header().Set("Connection", "close")
@@ -159,13 +159,16 @@ func (a *api) logRefusal(x *exchange, refused *refusal.Error) {
 	a.log.Log(x.r.Context(), level, "refused", attributes...)
 }
 
+// errBusy is the cause of refusals for want of room.
+var errBusy = errors.New("limits.in_flight is reached")
+
 func statusOf(refused *refusal.Error) int {
 	switch {
 	case errors.Is(refused, errMediaType):
 		return http.StatusUnsupportedMediaType
 	case errors.Is(refused, errMethod):
 		return http.StatusMethodNotAllowed
-	case refused.Code == refusal.Unavailable:
+	case errors.Is(refused, errBusy):
 		return http.StatusTooManyRequests
 	}
 	if status, ok := statuses[refused.Code]; ok {

@@ -277,9 +277,15 @@ func (p *process) text() string {
 	return p.output.String()
 }
 
+// tail gives the end of the output, without the secrets that a server in dev mode prints.
 func (p *process) tail() string {
-	text := p.text()
-	return text[max(0, len(text)-4000):]
+	var kept strings.Builder
+	for line := range strings.Lines(p.text()) {
+		if !strings.Contains(line, "Unseal Key") && !strings.Contains(line, "Root Token") {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()[max(0, kept.Len()-4000):]
 }
 
 func (p *process) wait(t *testing.T, text string) {

@@ -193,3 +193,56 @@ func TestLeastPrivilege(t *testing.T) {
 		}
 	}
 }
+
+// A key that was taken off its page is gone from every replica when the cache's time is over, and kept for no longer
+// with a cache of no time.
+func TestBelievedForTTL(t *testing.T) {
+	server := testvault.Dev(t, false)
+	o, key := filled(t, server)
+	if _, err := open(t, o).Rotate(t.Context(), "claims"); err != nil {
+		t.Fatal(err)
+	}
+	const ttl = 2 * time.Second
+	o.Cache.TTL = ttl
+	cached := open(t, o)
+	o.Cache.TTL = 0
+	uncached := open(t, o)
+	there := func(s *Store) bool {
+		found, err := s.Lookup(t.Context(), "claims", []datakey.ID{key.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range found {
+			keys, err := s.Unwrap(t.Context(), []store.Record{r})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wipeKeys(keys)
+		}
+		return len(found) == 1
+	}
+	if !there(cached) || !there(uncached) {
+		t.Fatal("the key is not there")
+	}
+	began := time.Now()
+	p, err := uncached.readPage(t.Context(), uncached.scopes.get("claims"), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.keys = p.keys[1:]
+	if _, err := uncached.kv.write(t.Context(), pageName("claims", 1), p.version, p.document("claims")); err != nil {
+		t.Fatal(err)
+	}
+	if there(uncached) {
+		t.Error("given out although nothing is to be kept")
+	}
+	time.Sleep(time.Until(began.Add(ttl)))
+	if there(cached) {
+		t.Error("given out after the cache's time")
+	}
+	testvault.Eventually(t, "no unwrapped key is held", func() bool {
+		cached.keys.mu.Lock()
+		defer cached.keys.mu.Unlock()
+		return cached.keys.order.Len() == 0 && time.Since(began) < 2*ttl
+	})
+}
