@@ -8,7 +8,6 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/audit"
 	"github.com/cipherlane/cipherlane/keyservice/internal/datakey"
 	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
-	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
 )
 
@@ -30,7 +29,7 @@ type EncryptionKey struct {
 
 // EncryptionKey gives the current key for a topic, or says that the topic is clear or forbidden. usage may be nil.
 //
-// Errors: not-authorized, topic-unknown, request-invalid (usage of another scope's key), internal, audit-unavailable.
+// Errors: not-authorized, topic-unknown, internal, audit-unavailable.
 func (s *Service) EncryptionKey(ctx context.Context, call Call, topic string, usage *Usage) (EncryptionKey, error) {
 	record := call.Record(policy.ActionEncrypt)
 	record.Topic = topic
@@ -39,8 +38,12 @@ func (s *Service) EncryptionKey(ctx context.Context, call Call, topic string, us
 		return EncryptionKey{}, s.Refuse(ctx, record, err)
 	}
 	record.Scope, record.Mode = decision.Scope, string(decision.Mode)
-	if err := s.checkUsage(ctx, decision.Scope, usage); err != nil {
+	own, err := s.isOwn(ctx, decision.Scope, usage)
+	if err != nil {
 		return EncryptionKey{}, s.Refuse(ctx, record, err)
+	}
+	if !own {
+		usage = nil
 	}
 	answer, err := s.encryptionKey(ctx, decision)
 	if err != nil {
@@ -49,19 +52,21 @@ func (s *Service) EncryptionKey(ctx context.Context, call Call, topic string, us
 	return s.release(ctx, record, answer, usage)
 }
 
-// checkUsage refuses a report about a key that is not of the scope.
-func (s *Service) checkUsage(ctx context.Context, scope string, usage *Usage) error {
+// isOwn tells whether a report is about a key of the scope. After a change of the policy an honest client may still
+// hold another's, and its call for the new key must not fail for it.
+func (s *Service) isOwn(ctx context.Context, scope string, usage *Usage) (bool, error) {
 	if usage == nil {
-		return nil
+		return false, nil
 	}
 	found, err := s.Store.Lookup(ctx, scope, []datakey.ID{usage.Kid})
 	if err != nil {
-		return err
+		return false, err
 	}
-	if r, ok := found[usage.Kid]; !ok || r.Scope != scope {
-		return refusal.New(refusal.RequestInvalid, "usage.kid %s is not a key of the topic's scope", usage.Kid)
+	own := found[usage.Kid].Scope == scope
+	if !own {
+		s.Log.Warn("usage of a key of another scope is not counted", "scope", scope, "kid", usage.Kid.String())
 	}
-	return nil
+	return own, nil
 }
 
 func (s *Service) encryptionKey(ctx context.Context, d policy.Decision) (EncryptionKey, error) {

@@ -23,16 +23,13 @@ final class Slot<G extends Grant<G>> {
   /** Errors that end a lease at once when a renewal meets them [CL-KEY-008]. */
   private static final Set<ErrorCode> REFUSALS =
       EnumSet.of(
-          ErrorCode.TOPIC_INVALID,
           ErrorCode.TOPIC_UNKNOWN,
           ErrorCode.TOPIC_FORBIDDEN,
           ErrorCode.NOT_AUTHORIZED,
           ErrorCode.SCOPE_MISMATCH,
           ErrorCode.KEY_UNKNOWN,
           ErrorCode.KEY_DESTROYED,
-          ErrorCode.UNAUTHENTICATED,
-          ErrorCode.REQUEST_INVALID,
-          ErrorCode.REQUEST_TOO_LARGE);
+          ErrorCode.UNAUTHENTICATED);
 
   /** How exact the order of use is that the cache evicts by: finer would cost every record. */
   private static final long TOUCH_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
