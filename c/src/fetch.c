@@ -19,7 +19,6 @@ bool cl_entry_held(cl_entry *entry, uint64_t now)
 static bool is_refusal(cl_code code)
 {
     switch (code) {
-    case CL_TOPIC_INVALID:
     case CL_TOPIC_UNKNOWN:
     case CL_TOPIC_FORBIDDEN:
     case CL_NOT_AUTHORIZED:
