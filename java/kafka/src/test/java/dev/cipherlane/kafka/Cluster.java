@@ -65,12 +65,24 @@ final class Cluster implements BeforeAllCallback {
     static Running start() {
       try {
         Path folder = Files.createTempDirectory("cipherlane-cluster-");
-        return new Running(
-            folder,
-            BrokerProcess.start(BROKER.toArray(String[]::new)),
-            KeyServiceProcess.start(folder, POLICY));
+        try {
+          KeyServiceProcess keyService = KeyServiceProcess.start(folder, POLICY);
+          return new Running(folder, broker(keyService), keyService);
+        } catch (IOException e) {
+          deleteAll(folder);
+          throw e;
+        }
       } catch (IOException e) {
         throw new IllegalStateException(e);
+      }
+    }
+
+    private static BrokerProcess broker(KeyServiceProcess keyService) throws IOException {
+      try {
+        return BrokerProcess.start(BROKER.toArray(String[]::new));
+      } catch (IOException e) {
+        keyService.close();
+        throw e;
       }
     }
 

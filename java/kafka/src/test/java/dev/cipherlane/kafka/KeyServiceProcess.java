@@ -82,19 +82,23 @@ final class KeyServiceProcess implements AutoCloseable {
   }
 
   private static void run(List<String> command) throws IOException {
+    // Not to this process's own streams: the test runner talks over them.
+    Path output = Files.createTempFile("cipherlane-build-", ".log");
     Process process =
         new ProcessBuilder(command)
             .redirectErrorStream(true)
-            .redirectOutput(ProcessBuilder.Redirect.INHERIT)
+            .redirectOutput(output.toFile())
             .start();
     try {
       if (!process.waitFor(10, TimeUnit.MINUTES) || process.exitValue() != 0) {
         process.destroyForcibly();
-        throw new IOException(String.join(" ", command) + " failed");
+        throw new IOException(String.join(" ", command) + " failed:\n" + Files.readString(output));
       }
     } catch (InterruptedException e) {
       process.destroyForcibly();
       throw new IllegalStateException(e);
+    } finally {
+      Files.delete(output);
     }
   }
 
