@@ -54,6 +54,7 @@ func Raft(t *testing.T) *Cluster {
 		}
 		if i == 0 {
 			first.waitActive(t)
+			first.Write(t, "sys/storage/raft/autopilot/configuration", map[string]any{"server_stabilization_time": "1s"})
 		}
 	}
 	c.waitForVoters(t)

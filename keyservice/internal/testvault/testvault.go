@@ -161,6 +161,11 @@ func (s *Server) Kill() { s.process.kill() }
 func (s *Server) Pause(t *testing.T) {
 	t.Helper()
 	s.process.signal(t, syscall.SIGSTOP)
+	status := fmt.Sprintf("/proc/%d/stat", s.process.cmd.Process.Pid)
+	Eventually(t, "the process has stopped", func() bool {
+		text, err := os.ReadFile(status) // #nosec G304 -- of a child
+		return err == nil && strings.Contains(string(text), ") T ")
+	})
 }
 
 // Resume lets a paused process go on.

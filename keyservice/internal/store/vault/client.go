@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	maxAnswer    = 16 << 20 // bytes; a page of keys has some 400 KB
+	maxAnswer    = 4 << 20 // bytes; a page of keys has some 400 KB
 	minRetryWait = 50 * time.Millisecond
 	maxRetryWait = time.Second
 )

@@ -16,6 +16,7 @@ import (
 // A cluster whose leader is killed while two replicas rotate: the calls either succeed or say that the store is not
 // available, it is available again by itself, and no key that was handed out is missing [CL-API-017].
 func TestFailOver(t *testing.T) {
+	t.Parallel()
 	cluster := testvault.Raft(t)
 	active := cluster.Active(t)
 	o := newPlace(t, active)
@@ -62,8 +63,9 @@ func checkHandedOut(t *testing.T, s *Store, handedOut *sync.Map) {
 	t.Helper()
 	var ids []datakey.ID
 	handedOut.Range(func(id, _ any) bool {
-		ids = append(ids, id.(datakey.ID))
-		return true
+		known, ok := id.(datakey.ID)
+		ids = append(ids, known)
+		return ok
 	})
 	found, err := s.Lookup(t.Context(), "claims", ids)
 	if err != nil || len(found) != len(ids) {

@@ -66,7 +66,7 @@ func TestDamage(t *testing.T) {
 		"head of another":     {write(head, map[string]any{"scope": "other", "page": 1, "current": goodKey("vault:v1:x")}), Damaged},
 		"head without page":   {write(head, map[string]any{"scope": "claims", "page": 0, "current": goodKey("vault:v1:x")}), Damaged},
 		"KV unmounted":        {remove(func(p place) string { return "sys/mounts/" + p.KV }), NoMount},
-		"policy taken away":   {func(t *testing.T, p place) { takePolicy(t, server, p.Options) }, Denied},
+		"policy taken away":   {func(t *testing.T, p place) { t.Helper(); takePolicy(t, server, p.Options) }, Denied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, key := filled(t, server)

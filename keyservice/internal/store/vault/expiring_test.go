@@ -29,10 +29,10 @@ func TestExpiring(t *testing.T) {
 			t.Error("taken although it was too old", dropped)
 		}
 		c.put(3, "three", time.Now())
-		c.put(3, "three again", time.Now())
+		c.put(3, "again", time.Now())
 		c.put(4, "four", time.Now())
 		c.put(5, "five", time.Now())
-		if has(3) || !has(4) || !has(5) || fmt.Sprint(dropped) != "[one late three three again]" {
+		if has(3) || !has(4) || !has(5) || fmt.Sprint(dropped) != "[one late three again]" {
 			t.Error("not bounded", dropped)
 		}
 		time.Sleep(time.Minute)

@@ -17,6 +17,7 @@ import (
 
 // Sealed, hanging and dead: each with its own reason, available again after, and nothing lost.
 func TestServerFaults(t *testing.T) {
+	t.Parallel()
 	server := testvault.Dev(t, false)
 	o, key := filled(t, server)
 	s := open(t, o)
@@ -139,6 +140,7 @@ func TestPermissionTaken(t *testing.T) {
 
 // A short-lived token is renewed for longer than it lives.
 func TestRenewal(t *testing.T) {
+	t.Parallel()
 	server := testvault.Dev(t, false)
 	o, _ := filled(t, server)
 	policy := strings.Replace(o.KV, "kv-", "keyservice-", 1)

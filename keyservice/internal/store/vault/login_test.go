@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -60,11 +61,11 @@ func TestAppRole(t *testing.T) {
 		t.Fatal(err)
 	}
 	secret := server.Write(t, "auth/approle/role/keyservice/secret-id", nil)
-	roleID, secretID := role.Data["role_id"].(string), secret.Data["secret_id"].(string)
+	roleID, secretID := fmt.Sprint(role.Data["role_id"]), fmt.Sprint(secret.Data["secret_id"])
 	o.Login = Login{AppRole: &AppRoleLogin{"approle", testvault.SecretFile(t, roleID), testvault.SecretFile(t, secretID)}}
 	works(t, server, o)
 
-	once := server.Write(t, "auth/approle/role/keyservice/secret-id", map[string]any{"num_uses": 1}).Data["secret_id"].(string)
+	once := fmt.Sprint(server.Write(t, "auth/approle/role/keyservice/secret-id", map[string]any{"num_uses": 1}).Data["secret_id"])
 	for name, l := range map[string]*AppRoleLogin{
 		"wrong secret": {"approle", testvault.SecretFile(t, roleID), testvault.SecretFile(t, "x")},
 		"wrong role":   {"approle", testvault.SecretFile(t, "x"), testvault.SecretFile(t, secretID)},
