@@ -10,18 +10,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* [CL-KEY-005] [CL-KEY-007]: at the end of the lease the key is gone, and the error is that of the last attempt. */
+/* Until there were `count` requests for a topic, at most ten seconds: a loaded machine is late, not wrong. */
+static void await_requests(const char *topic, long long count)
+{
+    for (int i = 0; i < 200 && requests(topic) < count; i++) {
+        pause_ms(50);
+    }
+}
+
+/*
+ * [CL-KEY-005] [CL-KEY-006] [CL-KEY-007]: renewals fail and the old lease goes on; at its end the key is gone, and the error is that of
+ * the last attempt.
+ */
 static void lease_ends(void)
 {
     cl_client *client = make_client(folder, url, "cipherlane.keys.retry.backoff.ms", "50");
-    behave("ends", "{\"refresh_in\":1,\"expires_in\":2}");
+    cl_code code = CL_OK;
+    double asked = seconds();
+    behave("ends", "{\"refresh_in\":1,\"expires_in\":3}");
     expect(client, "ends", CL_OK);
+    double answered = seconds();
     behave("ends", "{\"status\":500,\"body\":\"\"}");
-    expect(client, "ends", CL_OK);
-    pause_ms(1200);
-    expect(client, "ends", CL_OK); /* renewal fails, the old lease goes on [CL-KEY-006] */
-    pause_ms(1000);
-    expect(client, "ends", CL_KEY_SERVICE_UNAVAILABLE);
+    while (code == CL_OK) {
+        cl_bytes out = {0};
+        double before = seconds();
+        code = encrypt_canary(client, "ends", &out, NULL);
+        CHECK(code != CL_OK || before - answered < 3);
+        CHECK(code == CL_OK || seconds() - asked > 2.95); /* less a tick of the kernel */
+        pause_ms(20);
+    }
+    CHECK(code == CL_KEY_SERVICE_UNAVAILABLE && requests("ends") > 2);
     behave("ends", "{}");
     pause_ms(100);
     expect(client, "ends", CL_OK);
@@ -32,21 +50,21 @@ static void lease_ends(void)
 static void renewed_ahead(void)
 {
     cl_client *client = make_client(folder, url, NULL, NULL);
-    behave("ahead", "{\"refresh_in\":1,\"expires_in\":3}");
+    behave("ahead", "{\"refresh_in\":1,\"expires_in\":10}");
     expect(client, "ahead", CL_OK);
     uint8_t nonce[20];
     memcpy(nonce, envelope_bytes + 20, sizeof nonce);
-    behave("ahead", "{\"refresh_in\":1,\"expires_in\":3,\"delay\":0.4}");
+    behave("ahead", "{\"refresh_in\":1,\"expires_in\":10,\"delay\":1.5}");
     double longest = 0;
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < 50; i++) {
         double before = seconds();
         expect(client, "ahead", CL_OK);
         double took = seconds() - before;
         longest = took > longest ? took : longest;
         pause_ms(100);
     }
-    CHECK(longest < 0.3);
-    CHECK(requests("ahead") >= 3);
+    CHECK(longest < 1);
+    CHECK(requests("ahead") >= 2);
     CHECK(memcmp(nonce, envelope_bytes + 20, sizeof nonce) == 0);
     cl_client_free(client);
 }
@@ -59,7 +77,8 @@ static void revoked(void)
     expect(client, "revoked", CL_OK);
     behave("revoked",
            "{\"status\":403,\"type\":\"application/problem+json\",\"body\":\"{\\\"code\\\":\\\"not-authorized\\\"}\"}");
-    pause_ms(1500);
+    await_requests("revoked", 2);
+    pause_ms(500);
     expect(client, "revoked", CL_NOT_AUTHORIZED);
     cl_client_free(client);
 }
@@ -74,7 +93,8 @@ static void rotated(void)
     memcpy(before, envelope_bytes, sizeof before);
     expect(client, "rotated", CL_OK);
     behave("rotated", "{\"refresh_in\":1,\"expires_in\":60,\"generation\":1}");
-    pause_ms(1500);
+    await_requests("rotated", 2);
+    pause_ms(500);
     expect(client, "rotated", CL_OK);
     CHECK(memcmp(before + 4, envelope_bytes + 4, 16) != 0 && memcmp(before + 20, envelope_bytes + 20, 20) != 0);
     json_t *last = ask_child(&service, "{\"last\":\"rotated\"}");
@@ -89,25 +109,24 @@ static void rotated(void)
 static void unused(void)
 {
     cl_client *client = make_client(folder, url, NULL, NULL);
-    behave("unused", "{\"refresh_in\":1,\"expires_in\":2}");
+    behave("unused", "{\"refresh_in\":1,\"expires_in\":3}");
     expect(client, "unused", CL_OK);
-    pause_ms(1300); /* renewed once: it was used */
-    long long count = requests("unused");
-    pause_ms(2500);
-    CHECK(count == 2 && requests("unused") == 2);
+    await_requests("unused", 2); /* renewed once: it was used */
+    pause_ms(4000);
+    CHECK(requests("unused") == 2);
     cl_client_free(client);
 }
 
 /* [CL-KEY-012]: within the backoff the same error, without a request. */
 static void backs_off(void)
 {
-    cl_client *client = make_client(folder, url, "cipherlane.keys.retry.backoff.ms", "400");
+    cl_client *client = make_client(folder, url, "cipherlane.keys.retry.backoff.ms", "2000");
     behave("backoff", "{\"status\":500,\"body\":\"\"}");
     for (int i = 0; i < 10; i++) {
         expect(client, "backoff", CL_KEY_SERVICE_UNAVAILABLE);
     }
     CHECK(requests("backoff") == 1);
-    pause_ms(600);
+    pause_ms(2600);
     expect(client, "backoff", CL_KEY_SERVICE_UNAVAILABLE);
     CHECK(requests("backoff") == 2);
     cl_client_free(client);
@@ -120,7 +139,7 @@ static void deadline(void)
     behave("slow", "{\"delay\":3}");
     double before = seconds();
     expect(client, "slow", CL_KEY_SERVICE_UNAVAILABLE);
-    CHECK(seconds() - before < 1.5);
+    CHECK(seconds() - before < 2.5);
     cl_client_free(client);
 }
 
@@ -174,7 +193,7 @@ static void renewal_hangs(void)
     for (size_t i = 0; i < 4; i++) {
         (void)pthread_join(threads[i], NULL);
     }
-    CHECK(seconds() - before < 2);
+    CHECK(seconds() - before < 2.4);
     cl_client_free(client);
 }
 
