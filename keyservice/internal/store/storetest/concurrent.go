@@ -101,9 +101,6 @@ func testConcurrentRotations(t *testing.T, b Backend) {
 // A key made by one replica is known to the other at once, and current there within the backend's staleness.
 func testOtherReplica(t *testing.T, b Backend) {
 	t.Helper()
-	if !b.Replicas {
-		t.Skip("one process at a time")
-	}
 	open := b.New(t)
 	one, two := open(), open()
 	first := current(t, one, "claims")

@@ -25,11 +25,15 @@ type Backend struct {
 // Run runs the suite.
 func Run(t *testing.T, b Backend) {
 	t.Helper()
-	for name, test := range map[string]func(*testing.T, Backend){
+	tests := map[string]func(*testing.T, Backend){
 		"Current": testCurrent, "Rotate": testRotate, "Lookup": testLookup, "Unwrap": testUnwrap, "Tampered": testTampered,
 		"FirstKey": testFirstKey, "Reopen": testReopen, "ScopeNames": testScopeNames, "Cancelled": testCancelled,
-		"Currents": testCurrents, "ConcurrentRotations": testConcurrentRotations, "OtherReplica": testOtherReplica,
-	} {
+		"Currents": testCurrents, "ConcurrentRotations": testConcurrentRotations,
+	}
+	if b.Replicas {
+		tests["OtherReplica"] = testOtherReplica
+	}
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { test(t, b) })
 	}
 }

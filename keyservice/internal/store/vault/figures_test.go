@@ -3,8 +3,11 @@
 package vault
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -143,6 +146,44 @@ func every(ids []datakey.ID, n int) []datakey.ID {
 		some = append(some, ids[i])
 	}
 	return some
+}
+
+// [CL-API-011] A thousand clients at once for ten scopes without keys: one key for each scope, made once, and nobody else
+// goes to Vault.
+func TestThousandCallers(t *testing.T) {
+	_, proxy, o := throughProxy(t)
+	o.Timeout = 10 * time.Second
+	s := open(t, o)
+	proxy.Take()
+	const callers, scopes = 1000, 10
+	ids := make(chan datakey.ID, callers)
+	var wait sync.WaitGroup
+	for i := range callers {
+		wait.Go(func() {
+			r, err := s.Current(context.WithoutCancel(t.Context()), fmt.Sprint("scope-", i%scopes))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			keys, err := s.Unwrap(context.WithoutCancel(t.Context()), []store.Record{r})
+			if err != nil {
+				t.Error(err)
+			}
+			wipeKeys(keys)
+			ids <- r.ID
+		})
+	}
+	wait.Wait()
+	close(ids)
+	different := map[datakey.ID]bool{}
+	for id := range ids {
+		different[id] = true
+	}
+	requests := len(proxy.Take())
+	t.Logf("%d callers, %d scopes: %d keys, %d requests to Vault", callers, scopes, len(different), requests)
+	if len(different) != scopes || requests > 12*scopes {
+		t.Error("more than one key for a scope, or too many requests")
+	}
 }
 
 // A page that is full is followed by another, and both are found by a replica that knows neither.
