@@ -24,7 +24,7 @@ public final class BenchKafka {
   private static final int WARM_UPS = 2;
   private static final int PAYLOADS = 1_000;
   private static final List<Case> CASES =
-      List.of(new Case(128, 3_000_000), new Case(1_024, 700_000), new Case(8_192, 100_000));
+      List.of(new Case(128, 2_000_000), new Case(1_024, 500_000), new Case(8_192, 60_000));
   private static final List<String> BROKER_FLAGS = List.of("-Xmx1g", "-XX:+UseSerialGC");
   private static final String RETENTION_BYTES = "log.retention.bytes=536870912";
   private static final String SEGMENT_BYTES = "log.segment.bytes=134217728";
