@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 
 /**
  * Runs Kafka's own {@code ProducerPerformance} with a payload file through plaintext and encrypting
@@ -23,8 +24,11 @@ public final class BenchKafka {
   private static final int ROUNDS = Integer.getInteger("rounds", 5);
   private static final int WARM_UPS = 2;
   private static final int PAYLOADS = 1_000;
+  private static final int ONE_SIZE = Integer.getInteger("size", 0);
   private static final List<Case> CASES =
-      List.of(new Case(128, 2_000_000), new Case(1_024, 500_000), new Case(8_192, 60_000));
+      Stream.of(new Case(128, 2_000_000), new Case(1_024, 500_000), new Case(8_192, 60_000))
+          .filter(each -> ONE_SIZE == 0 || each.size() == ONE_SIZE)
+          .toList();
   private static final List<String> BROKER_FLAGS = List.of("-Xmx1g", "-XX:+UseSerialGC");
   private static final String RETENTION_BYTES = "log.retention.bytes=536870912";
   private static final String SEGMENT_BYTES = "log.segment.bytes=134217728";

@@ -58,6 +58,7 @@ final class Report {
     report.addProperty("benchmark", name);
     report.addProperty("unit", "cpu_us_per_record");
     report.addProperty("runs", runs);
+    report.addProperty("producer", System.getProperty("producer", ""));
     report.add("machine", machine);
     report.add("rows", rows);
     Path file = Path.of("build", "bench", name + ".json");

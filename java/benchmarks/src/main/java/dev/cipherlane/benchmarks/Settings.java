@@ -17,6 +17,7 @@ import java.util.stream.IntStream;
 final class Settings {
   private static final int FIRST_LETTER = 'a';
   private static final int LETTERS = 26;
+  private static final String PRODUCER = System.getProperty("producer", "");
   private static final long SEED = 20_261_121;
 
   private Settings() {}
@@ -33,8 +34,16 @@ final class Settings {
     return write(folder.resolve("encrypted.properties"), settings);
   }
 
+  /**
+   * Kafka's defaults but for {@code acks=1}, and what the property {@code producer} adds: a=b,c=d.
+   */
   private static Map<String, String> common(BrokerProcess broker) {
-    return new TreeMap<>(Map.of("bootstrap.servers", broker.bootstrap(), "acks", "1"));
+    var settings = new TreeMap<>(Map.of("bootstrap.servers", broker.bootstrap(), "acks", "1"));
+    for (String setting : PRODUCER.isEmpty() ? new String[0] : PRODUCER.split(",")) {
+      String[] parts = setting.split("=", 2);
+      settings.put(parts[0], parts[1]);
+    }
+    return settings;
   }
 
   private static Path write(Path file, Map<String, String> settings) throws IOException {
