@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/cipherlane/cipherlane/keyservice/internal/commandline"
 	"github.com/cipherlane/cipherlane/keyservice/internal/dev"
 	"github.com/cipherlane/cipherlane/keyservice/internal/server"
 )
@@ -23,7 +24,7 @@ type devCommand struct {
 }
 
 // Run makes the folder and serves.
-func (c *devCommand) Run(s *streams) error {
+func (c *devCommand) Run(s *commandline.Streams) error {
 	folder, cfg, err := dev.Prepare(dev.Options{Dir: c.Dir, Policy: c.Policy, Principals: c.Principal})
 	if err != nil {
 		return err
@@ -33,14 +34,17 @@ func (c *devCommand) Run(s *streams) error {
 	override(&cfg.Log.Level, c.LogLevel)
 	ctx := context.Background()
 	if c.UntilStdinCloses {
-		ctx = untilEnd(ctx, s.in)
+		ctx = untilEnd(ctx, s.In)
 	}
 	return runServer(ctx, cfg, s, func(at server.Addresses) error {
 		running := dev.NewRunning(folder, at.API, at.Admin)
-		if c.JSON {
-			return running.WriteJSON(s.out)
+		if err := running.WriteOperator(); err != nil {
+			return err
 		}
-		return running.WriteText(s.out)
+		if c.JSON {
+			return running.WriteJSON(s.Out)
+		}
+		return running.WriteText(s.Out)
 	})
 }
 

@@ -13,8 +13,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"github.com/alecthomas/kong"
-
+	"github.com/cipherlane/cipherlane/keyservice/internal/commandline"
 	"github.com/cipherlane/cipherlane/keyservice/internal/config"
 	"github.com/cipherlane/cipherlane/keyservice/internal/server"
 )
@@ -37,37 +36,11 @@ type commands struct {
 }
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(run(os.Args[1:], commandline.Standard()))
 }
 
-func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	var cli commands
-	code := -1
-	parser, err := kong.New(&cli, kong.Name("cipherlane-keyservice"), kong.Description(about), kong.UsageOnError(),
-		kong.Writers(stdout, stderr), kong.Exit(func(c int) { code = c }),
-		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 110, Compact: true}))
-	if err != nil {
-		_, _ = fmt.Fprintln(stderr, err)
-		return 2
-	}
-	parsed, err := parser.Parse(args)
-	if code >= 0 { // --help
-		return code
-	}
-	if err != nil {
-		parser.FatalIfErrorf(err)
-		return 2
-	}
-	if err := parsed.Run(&streams{stdin, stdout, stderr}); err != nil {
-		_, _ = fmt.Fprintf(stderr, "cipherlane-keyservice: %v\n", err)
-		return 1
-	}
-	return 0
-}
-
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
+func run(args []string, s *commandline.Streams) int {
+	return commandline.Run(commandline.Program{Name: "cipherlane-keyservice", About: about}, &commands{}, args, s)
 }
 
 func newLog(w io.Writer, cfg config.Log) *slog.Logger {
@@ -83,13 +56,13 @@ func newLog(w io.Writer, cfg config.Log) *slog.Logger {
 }
 
 // runServer serves until a signal ends it; ready is called once it listens.
-func runServer(ctx context.Context, cfg config.Config, s *streams, ready func(server.Addresses) error) error {
+func runServer(ctx context.Context, cfg config.Config, s *commandline.Streams, ready func(server.Addresses) error) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	opened, err := server.Open(cfg, newLog(s.err, cfg.Log))
+	opened, err := server.Open(cfg, newLog(s.Err, cfg.Log))
 	if err != nil {
 		return err
 	}
@@ -107,11 +80,11 @@ func runServer(ctx context.Context, cfg config.Config, s *streams, ready func(se
 type versionCommand struct{}
 
 // Run shows the version.
-func (versionCommand) Run(s *streams) error {
+func (versionCommand) Run(s *commandline.Streams) error {
 	goVersion := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		goVersion = info.GoVersion
 	}
-	_, err := fmt.Fprintf(s.out, "cipherlane-keyservice %s (%s)\n", version, goVersion)
+	_, err := fmt.Fprintf(s.Out, "cipherlane-keyservice %s (%s)\n", version, goVersion)
 	return err
 }

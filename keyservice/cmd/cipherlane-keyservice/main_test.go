@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cipherlane/cipherlane/keyservice/internal/commandline"
 	"github.com/cipherlane/cipherlane/keyservice/internal/dev"
 )
 
@@ -29,7 +30,7 @@ const runAsProgram = "CIPHERLANE_TEST_RUN_AS_PROGRAM"
 // TestMain lets the test binary be the program: a child is then built like the tests, with the race detector.
 func TestMain(m *testing.M) {
 	if os.Getenv(runAsProgram) != "" {
-		os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+		os.Exit(run(os.Args[1:], commandline.Standard()))
 	}
 	os.Exit(m.Run())
 }

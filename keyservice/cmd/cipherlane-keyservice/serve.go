@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/cipherlane/cipherlane/keyservice/internal/commandline"
 	"github.com/cipherlane/cipherlane/keyservice/internal/config"
 	"github.com/cipherlane/cipherlane/keyservice/internal/server"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded"
@@ -23,7 +24,7 @@ type serveCommand struct {
 }
 
 // Run serves.
-func (c *serveCommand) Run(s *streams) error {
+func (c *serveCommand) Run(s *commandline.Streams) error {
 	cfg, err := config.Read(c.Config)
 	if err != nil {
 		return err
@@ -47,23 +48,23 @@ type initCommand struct {
 }
 
 // Run makes an empty store.
-func (c *initCommand) Run(s *streams) error {
+func (c *initCommand) Run(s *commandline.Streams) error {
 	cfg, err := config.Read(c.Config)
 	if err != nil {
 		return err
 	}
 	if o := cfg.Store.Vault; o != nil {
-		if err := vault.Init(context.Background(), *o, newLog(s.err, cfg.Log)); err != nil {
+		if err := vault.Init(context.Background(), *o, newLog(s.Err, cfg.Log)); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(s.out, "made a key store in Vault, in %s/%s. Back Vault up by its snapshots: without it, records cannot be decrypted.\n", o.KV, o.Path)
+		_, err = fmt.Fprintf(s.Out, "made a key store in Vault, in %s/%s. Back Vault up by its snapshots: without it, records cannot be decrypted.\n", o.KV, o.Path)
 		return err
 	}
 	paths := embedded.Paths{Keys: cfg.Store.Embedded.Path, KEK: cfg.Store.Embedded.KEK}
 	if err := embedded.Init(paths); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.out, "made the key store %s and its KEK %s. Back both up, apart from each other: without either, "+
+	_, err = fmt.Fprintf(s.Out, "made the key store %s and its KEK %s. Back both up, apart from each other: without either, "+
 		"records cannot be decrypted.\n", filepath.Clean(paths.Keys), filepath.Clean(paths.KEK))
 	return err
 }

@@ -54,6 +54,9 @@ Python consumer (dict)
       "cipherlane.keyservice.tls.key": "%[9]s",
   }
 
+Operator's tool
+  cipherlane --config %[11]s scopes
+
 Principals (NAME.pem and NAME-key.pem in %[10]s)
 `
 
@@ -61,7 +64,7 @@ Principals (NAME.pem and NAME-key.pem in %[10]s)
 func (r Running) WriteText(out io.Writer) error {
 	producer, consumer := r.Principals["producer"], r.Principals["consumer"]
 	_, err := fmt.Fprintf(out, description, r.URL, r.AdminURL, r.Policy, r.Audit, r.CA,
-		producer.Certificate, producer.Key, consumer.Certificate, consumer.Key, r.Dir)
+		producer.Certificate, producer.Key, consumer.Certificate, consumer.Key, r.Dir, r.Operator)
 	for _, name := range slices.Sorted(maps.Keys(r.Principals)) {
 		if err == nil {
 			_, err = fmt.Fprintf(out, "  %-12s %s\n", name, r.Principals[name].SPIFFEID)

@@ -38,6 +38,7 @@ type Folder struct {
 	Dir        string               `json:"dir"`
 	CA         string               `json:"ca"`
 	Audit      string               `json:"audit"`
+	Operator   string               `json:"operator"` // for the tool cipherlane: where the service is, and who the operator is
 	Policy     string               `json:"policy"`
 	Principals map[string]Principal `json:"principals"`
 }
@@ -73,7 +74,8 @@ func newFolder(o Options) (Folder, error) {
 	}
 	f := Folder{
 		Dir: dir, Config: filepath.Join(dir, "keyservice.yaml"), CA: filepath.Join(dir, "ca.pem"),
-		Audit: filepath.Join(dir, "audit.jsonl"), Policy: filepath.Join(dir, "policy.yaml"), Principals: map[string]Principal{},
+		Audit: filepath.Join(dir, "audit.jsonl"), Policy: filepath.Join(dir, "policy.yaml"),
+		Operator: filepath.Join(dir, "cipherlane.yaml"), Principals: map[string]Principal{},
 	}
 	if o.Policy != "" {
 		if f.Policy, err = filepath.Abs(o.Policy); err != nil {

@@ -1,0 +1,60 @@
+// Command cipherlane is the operator's tool. This file holds the command line; each group of commands has a file of its own.
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	kongcompletion "github.com/jotaen/kong-completion"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/commandline"
+)
+
+const about = `Looks after a Cipherlane key service, and looks into what it protects.
+
+Commands that call the key service need its address and a client certificate: by flags, by the environment
+(CIPHERLANE_URL, CIPHERLANE_CA, CIPHERLANE_CERTIFICATE, CIPHERLANE_KEY), or from a file (--config, CIPHERLANE_CONFIG,
+or ~/.config/cipherlane/cipherlane.yaml) with the members url, ca, certificate and key.
+
+To try it:  cipherlane-keyservice dev                                (in another terminal)
+            cipherlane --config cipherlane-dev/cipherlane.yaml status
+
+Exit codes: 0 done; 1 not done, or the check failed; 2 wrong arguments; 3 scan found what it should not.`
+
+// version is set when a release is linked.
+var version = "0.1.0-dev"
+
+type commands struct {
+	Globals
+
+	Scopes     scopesCommand             `cmd:"" group:"Keys" help:"List the scopes, with the current key of each."`
+	Rotate     rotateCommand             `cmd:"" group:"Keys" help:"Make a new data key for a scope; older keys stay readable."`
+	Version    versionCommand            `cmd:"" group:"This tool" help:"Show the version."`
+	Completion kongcompletion.Completion `cmd:"" group:"This tool" help:"Show how to switch on completion in bash, zsh or fish."`
+}
+
+func main() {
+	os.Exit(run(os.Args[1:], commandline.Standard()))
+}
+
+func run(args []string, s *commandline.Streams) int {
+	var cli commands
+	program := commandline.Program{Name: "cipherlane", About: about, Completion: true, Bind: []any{&cli.Globals}}
+	return commandline.Run(program, &cli, args, s)
+}
+
+type versionCommand struct{}
+
+// Run shows the version.
+func (versionCommand) Run(g *Globals, s *commandline.Streams) error {
+	goVersion := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		goVersion = info.GoVersion
+	}
+	if g.JSON {
+		return printJSON(s.Out, map[string]string{"version": version, "go": goVersion})
+	}
+	_, err := fmt.Fprintf(s.Out, "cipherlane %s (%s)\n", version, goVersion)
+	return err
+}

@@ -1,0 +1,84 @@
+// Package testservice starts real parts for tests, each a child process that ends with the test: the key service, and a Kafka broker.
+package testservice
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+)
+
+const stopWithin = 20 * time.Second
+
+// Buffer collects what a child prints while the test reads it. It is safe for concurrent use.
+type Buffer struct {
+	mu   sync.Mutex
+	data bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.data.Write(p)
+}
+
+// String gives what was written until now.
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.data.String()
+}
+
+// child is a program that prints one line of JSON when it is ready and stops when its standard input closes.
+type child struct {
+	Log   *Buffer // its standard error
+	cmd   *exec.Cmd
+	stdin io.Closer
+	done  chan struct{}
+}
+
+func start(t *testing.T, cmd *exec.Cmd, ready any) *child {
+	t.Helper()
+	c := &child{Log: &Buffer{}, cmd: cmd, done: make(chan struct{})}
+	cmd.Stderr = c.Log
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.stdin = stdin
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(stdout).ReadString('\n')
+	go func() {
+		_ = cmd.Wait()
+		close(c.done)
+	}()
+	t.Cleanup(func() { c.Stop(t) })
+	if err := json.Unmarshal([]byte(line), ready); err != nil {
+		t.Fatalf("%s is not ready: %v; %s", cmd.Path, err, c.Log)
+	}
+	return c
+}
+
+// Stop ends the child by closing its input, by force if that does not help. It may be called again.
+func (c *child) Stop(t *testing.T) {
+	t.Helper()
+	_ = c.stdin.Close()
+	select {
+	case <-c.done:
+	case <-time.After(stopWithin):
+		_ = c.cmd.Process.Kill()
+		<-c.done
+		t.Errorf("%s did not stop; %s", c.cmd.Path, c.Log)
+	}
+}
