@@ -3,11 +3,7 @@ package dev.cipherlane;
 import dev.cipherlane.keys.KeyLimits;
 import dev.cipherlane.keyservice.TlsFiles;
 import java.net.URI;
-import java.net.URISyntaxException;
-import java.nio.file.InvalidPathException;
-import java.nio.file.Path;
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 
@@ -21,6 +17,8 @@ import java.util.Map;
  * @param requestTimeout for one request to one address
  * @param keys limits of the caches
  * @param maxPlaintext longest plaintext, in bytes
+ * @param writing what is done to records before they are encrypted
+ * @param reading what is done with records that cannot be decrypted
  */
 public record Configuration(
     List<URI> urls,
@@ -28,7 +26,30 @@ public record Configuration(
     Duration connectTimeout,
     Duration requestTimeout,
     KeyLimits keys,
-    int maxPlaintext) {
+    int maxPlaintext,
+    Writing writing,
+    Reading reading) {
+  /**
+   * What is done to records before they are encrypted.
+   *
+   * @param compressed topics whose values are compressed
+   * @param compressedFrom bytes of the shortest value that is
+   * @param keyBound topics whose values are bound to their record key
+   */
+  public record Writing(TopicPatterns compressed, int compressedFrom, TopicPatterns keyBound) {}
+
+  /**
+   * What is done with records that cannot be decrypted.
+   *
+   * @param action what
+   * @param deadLetterTopic where dead letters go; {@value #TOPIC_MARK} stands for the record's
+   *     topic
+   */
+  public record Reading(FailureAction action, String deadLetterTopic) {}
+
+  /** Stands for the record's topic in {@code cipherlane.dead.letter.topic}. */
+  public static final String TOPIC_MARK = "{topic}";
+
   private static final String PREFIX = "cipherlane.";
   private static final String URLS = "cipherlane.keyservice.urls";
   private static final String CA = "cipherlane.keyservice.tls.ca";
@@ -40,7 +61,15 @@ public record Configuration(
   private static final String BACKOFF = "cipherlane.keys.retry.backoff.ms";
   private static final String CACHE_MAX = "cipherlane.keys.cache.max";
   private static final String MAX_PLAINTEXT = "cipherlane.max.plaintext.bytes";
-  private static final String FAILURE_ACTION = "cipherlane.failure.action";
+  private static final String COMPRESSION_TOPICS = "cipherlane.compression.topics";
+  private static final String COMPRESSION_MIN = "cipherlane.compression.min.bytes";
+  private static final String RECORD_KEY_TOPICS = "cipherlane.record.key.topics";
+
+  /** Name of the setting of {@link Reading#action}. */
+  public static final String FAILURE_ACTION = "cipherlane.failure.action";
+
+  /** Name of the setting of {@link Reading#deadLetterTopic}. */
+  public static final String DEAD_LETTER_TOPIC = "cipherlane.dead.letter.topic";
 
   /** Name of the serializer that {@code EncryptingSerializer} wraps. */
   public static final String VALUE_SERIALIZER = "cipherlane.value.serializer";
@@ -60,7 +89,11 @@ public record Configuration(
           BACKOFF,
           CACHE_MAX,
           MAX_PLAINTEXT,
+          COMPRESSION_TOPICS,
+          COMPRESSION_MIN,
+          RECORD_KEY_TOPICS,
           FAILURE_ACTION,
+          DEAD_LETTER_TOPIC,
           VALUE_SERIALIZER,
           VALUE_DESERIALIZER);
 
@@ -68,6 +101,7 @@ public record Configuration(
   private static final int TEN_MINUTES_MS = 600_000;
   private static final int GIB = 1 << 30;
   private static final int MIB = 1 << 20;
+  private static final int KIB = 1 << 10;
 
   /**
    * Reads the settings.
@@ -79,92 +113,30 @@ public record Configuration(
    */
   public static Configuration of(Map<String, ?> settings) {
     refuseUnknown(settings);
-    refuseFailureAction(settings);
+    SettingsReader read = new SettingsReader(settings);
     return new Configuration(
-        urls(text(settings, URLS)),
-        new TlsFiles(path(settings, CA), path(settings, CERTIFICATE), path(settings, KEY)),
-        millis(settings, CONNECT_TIMEOUT, MINUTE_MS, 2_000),
-        millis(settings, REQUEST_TIMEOUT, MINUTE_MS, 5_000),
+        read.urls(URLS),
+        new TlsFiles(read.path(CA), read.path(CERTIFICATE), read.path(KEY)),
+        read.millis(CONNECT_TIMEOUT, MINUTE_MS, 2_000),
+        read.millis(REQUEST_TIMEOUT, MINUTE_MS, 5_000),
         new KeyLimits(
-            millis(settings, DEADLINE, TEN_MINUTES_MS, 10_000),
-            millis(settings, BACKOFF, MINUTE_MS, 500),
-            integer(settings, CACHE_MAX, 16, 1_000_000, 10_000)),
-        integer(settings, MAX_PLAINTEXT, 1, GIB, 64 * MIB));
+            read.millis(DEADLINE, TEN_MINUTES_MS, 10_000),
+            read.millis(BACKOFF, MINUTE_MS, 500),
+            read.integer(CACHE_MAX, 16, 1_000_000, 10_000)),
+        read.integer(MAX_PLAINTEXT, 1, GIB, 64 * MIB),
+        new Writing(
+            read.topics(COMPRESSION_TOPICS),
+            read.integer(COMPRESSION_MIN, 0, GIB, KIB),
+            read.topics(RECORD_KEY_TOPICS)),
+        new Reading(read.failureAction(FAILURE_ACTION), read.deadLetterTopic(DEAD_LETTER_TOPIC)));
   }
 
   private static void refuseUnknown(Map<String, ?> settings) {
     for (String name : settings.keySet()) {
       if (name.startsWith(PREFIX) && !NAMES.contains(name)) {
-        throw invalid(name, "unknown; the nearest known name is " + NearestName.of(name, NAMES));
+        throw SettingsReader.invalid(
+            name, "unknown; the nearest known name is " + NearestName.of(name, NAMES));
       }
     }
-  }
-
-  private static void refuseFailureAction(Map<String, ?> settings) {
-    Object action = settings.get(FAILURE_ACTION);
-    if (action != null && !"fail".equals(action)) {
-      throw invalid(FAILURE_ACTION, "takes fail, and nothing else yet");
-    }
-  }
-
-  private static String text(Map<String, ?> settings, String name) {
-    if (settings.get(name) instanceof String text && !text.isBlank()) {
-      return text.strip();
-    }
-    throw invalid(name, "required");
-  }
-
-  private static List<URI> urls(String list) {
-    return Arrays.stream(list.split(",", -1)).map(String::strip).map(Configuration::url).toList();
-  }
-
-  private static URI url(String text) {
-    try {
-      URI url = new URI(text);
-      boolean bare =
-          url.getRawQuery() == null
-              && url.getRawFragment() == null
-              && url.getRawUserInfo() == null
-              && (url.getRawPath().isEmpty() || url.getRawPath().equals("/"));
-      if ("https".equals(url.getScheme()) && url.getHost() != null && bare && url.getPort() != 0) {
-        return url;
-      }
-    } catch (URISyntaxException | NullPointerException e) {
-      // Said below, for every mistake alike.
-    }
-    throw invalid(URLS, "takes https://host:port, several separated by commas");
-  }
-
-  private static Path path(Map<String, ?> settings, String name) {
-    try {
-      return Path.of(text(settings, name));
-    } catch (InvalidPathException e) {
-      throw invalid(name, "takes the path of a PEM file");
-    }
-  }
-
-  private static Duration millis(Map<String, ?> settings, String name, int max, int otherwise) {
-    return Duration.ofMillis(integer(settings, name, 1, max, otherwise));
-  }
-
-  private static int integer(
-      Map<String, ?> settings, String name, int min, int max, int otherwise) {
-    Object value = settings.get(name);
-    if (value == null) {
-      return otherwise;
-    }
-    try {
-      int number = Integer.parseInt(value.toString().strip());
-      if (number >= min && number <= max) {
-        return number;
-      }
-    } catch (NumberFormatException e) {
-      // Said below, for every mistake alike.
-    }
-    throw invalid(name, "takes an integer from " + min + " to " + max);
-  }
-
-  private static CipherlaneException invalid(String name, String why) {
-    return new CipherlaneException(ErrorCode.CONFIGURATION_INVALID, "setting " + name + ": " + why);
   }
 }

@@ -10,21 +10,41 @@ import dev.cipherlane.keys.KeySource;
 import dev.cipherlane.keys.LeaseClock;
 import java.time.Duration;
 import java.util.Collection;
+import java.util.EnumSet;
 import java.util.HashSet;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.LongAdder;
 import javax.crypto.AEADBadTagException;
 
 /**
  * Topic and bytes in, bytes out: what a consumer may see in the place of a record value.
  * Thread-safe.
+ *
+ * <pre>{@code
+ * try (Decryptor decryptor = new Decryptor(Configuration.of(settings))) {
+ *   decryptor.prepare("claims", values); // one request for all keys of a batch
+ *   long deadline = decryptor.deadline();
+ *   for (byte[] value : values) {
+ *     byte[] plaintext = decryptor.decrypt("claims", RecordKey.UNKNOWN, value, deadline);
+ *   }
+ * }
+ * }</pre>
+ *
+ * <p>All encryptors and decryptors of one configuration share one client of the key service and one
+ * cache of keys, so making many costs little.
  */
 public final class Decryptor implements AutoCloseable {
   private static final int MAX_TRIES = 3;
 
-  private final DerivedKeys derivedKeys = new DerivedKeys();
+  private final SharedKeys shared;
+  private final DerivedKeys derivedKeys;
   private final DecryptionKeys keys;
   private final Duration deadline;
   private final int maxPlaintext;
+  private final Numbers numbers;
+  private final LongAdder decrypted;
+  private final AtomicBoolean closed = new AtomicBoolean();
 
   /**
    * Makes a decryptor that asks the key service.
@@ -33,13 +53,29 @@ public final class Decryptor implements AutoCloseable {
    * @throws CipherlaneException {@code configuration-invalid}
    */
   public Decryptor(Configuration configuration) {
-    this(KeySources.of(configuration), LeaseClock.system(), configuration);
+    this(SharedKeys.of(configuration), configuration);
   }
 
   Decryptor(KeySource source, LeaseClock clock, Configuration configuration) {
-    this.keys = new DecryptionKeys(source, clock, configuration.keys(), derivedKeys::forget);
+    this(SharedKeys.alone(source, clock, configuration.keys()), configuration);
+  }
+
+  private Decryptor(SharedKeys shared, Configuration configuration) {
+    this.shared = shared;
+    this.derivedKeys = shared.derivedKeys();
+    this.keys = shared.decryption();
     this.deadline = configuration.keys().deadline();
     this.maxPlaintext = configuration.maxPlaintext();
+    this.numbers =
+        new Numbers(
+            EnumSet.of(
+                Counter.RECORDS_DECRYPTED,
+                Counter.PLAINTEXT_ACCEPTED,
+                Counter.SKIPPED,
+                Counter.DEAD_LETTERED,
+                Counter.MARKED),
+            shared);
+    this.decrypted = numbers.adder(Counter.RECORDS_DECRYPTED);
   }
 
   /**
@@ -89,8 +125,17 @@ public final class Decryptor implements AutoCloseable {
    *     never returned instead [CL-ENV-012]
    */
   public byte[] decrypt(String topic, RecordKey recordKey, byte[] value, long deadline) {
-    if (value == null) {
-      return null;
+    try {
+      return value == null ? null : decryptValue(topic, recordKey, value, deadline);
+    } catch (CipherlaneException e) {
+      numbers.failed(e.code());
+      throw e;
+    }
+  }
+
+  private byte[] decryptValue(String topic, RecordKey recordKey, byte[] value, long deadline) {
+    if (closed.get()) {
+      throw new CipherlaneException(ErrorCode.CLOSED, "the decryptor was closed");
     }
     TopicName.check(topic);
     return Envelope.isEnvelope(value)
@@ -103,13 +148,14 @@ public final class Decryptor implements AutoCloseable {
       throw new CipherlaneException(
           ErrorCode.PLAINTEXT_REJECTED, topic, null, "the record is not encrypted", null);
     }
+    numbers.count(Counter.PLAINTEXT_ACCEPTED);
     return value;
   }
 
   private byte[] decryptEnvelope(String topic, RecordKey recordKey, byte[] value, long deadline) {
     Envelope envelope = Envelope.parse(value);
     if (!envelope.compressed() && envelope.plaintextSize() > maxPlaintext) {
-      throw Encryptor.tooLong(topic, envelope.plaintextSize(), maxPlaintext);
+      throw Encryptor.tooLong(topic, envelope.kid(), envelope.plaintextSize(), maxPlaintext);
     }
     if (envelope.keyBound() && !recordKey.known()) {
       throw new CipherlaneException(
@@ -119,16 +165,24 @@ public final class Decryptor implements AutoCloseable {
           "the record key is bound, and not to be seen here",
           null);
     }
-    byte[] decrypted = decrypt(topic, envelope, recordKey, value, deadline);
-    return envelope.compressed() ? decompress(decrypted) : decrypted;
+    byte[] plaintext = decrypt(topic, envelope, recordKey, value, deadline);
+    if (envelope.compressed()) {
+      plaintext = decompress(topic, envelope.kid(), plaintext);
+    }
+    decrypted.increment();
+    return plaintext;
   }
 
-  private byte[] decompress(byte[] frame) {
+  private byte[] decompress(String topic, KeyId kid, byte[] frame) {
     try {
       return Zstd.decompress(frame, maxPlaintext);
+    } catch (CipherlaneException e) {
+      throw new CipherlaneException(e.code(), topic, kid, e.detail(), e.getCause());
     } catch (LinkageError e) {
       throw new CipherlaneException(
           ErrorCode.DECOMPRESSION_FAILED,
+          topic,
+          kid,
           "the library zstd-jni, which kafka-clients brings, is missing",
           e);
     }
@@ -158,16 +212,27 @@ public final class Decryptor implements AutoCloseable {
   }
 
   private static byte[] aad(Envelope envelope, DataKey key, RecordKey recordKey) {
-    if (envelope.flags() == 0) {
-      return key.header().aad();
-    }
-    Header header = Header.of(envelope.flags(), key.kid(), key.scope());
+    Header header = key.header(envelope.flags());
     return envelope.keyBound() ? header.aad(recordKey.bytes()) : header.aad();
   }
 
-  /** Wipes all keys. What is being decrypted ends with an error. */
+  /**
+   * Gives what is to be reported of this decryptor.
+   *
+   * @return the same one every time
+   */
+  public Numbers numbers() {
+    return numbers;
+  }
+
+  /**
+   * Ends all use of this decryptor. The last of a configuration to close wipes all keys; what is
+   * being decrypted then ends with an error. May be called more than once.
+   */
   @Override
   public void close() {
-    keys.close();
+    if (closed.compareAndSet(false, true)) {
+      shared.leave();
+    }
   }
 }

@@ -1,16 +1,32 @@
 package dev.cipherlane;
 
 import dev.cipherlane.cipher.EncryptingSession;
+import dev.cipherlane.cipher.KeyId;
 import dev.cipherlane.envelope.Envelope;
+import dev.cipherlane.envelope.Header;
 import dev.cipherlane.keys.DataKey;
 import dev.cipherlane.keys.EncryptionGrant;
 import dev.cipherlane.keys.EncryptionKeys;
 import dev.cipherlane.keys.KeySource;
 import dev.cipherlane.keys.LeaseClock;
+import java.util.EnumSet;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Supplier;
 
 /**
  * Topic and bytes in, bytes out: what a producer may send in the place of a value. Thread-safe, and
  * without a lock while a lease is fresh.
+ *
+ * <pre>{@code
+ * try (Encryptor encryptor = new Encryptor(Configuration.of(settings))) {
+ *   byte[] envelope = encryptor.encrypt("claims", plaintext);
+ * }
+ * }</pre>
+ *
+ * <p>All encryptors and decryptors of one configuration share one client of the key service and one
+ * cache of keys, so making many costs little.
  */
 public final class Encryptor implements AutoCloseable {
   /**
@@ -19,9 +35,14 @@ public final class Encryptor implements AutoCloseable {
    */
   private static final int MAX_TRIES = 3;
 
+  private final SharedKeys shared;
   private final EncryptionKeys keys;
   private final LeaseClock clock;
   private final int maxPlaintext;
+  private final Configuration.Writing writing;
+  private final Numbers numbers;
+  private final LongAdder encrypted;
+  private final AtomicBoolean closed = new AtomicBoolean();
 
   /**
    * Makes an encryptor that asks the key service.
@@ -30,13 +51,49 @@ public final class Encryptor implements AutoCloseable {
    * @throws CipherlaneException {@code configuration-invalid}
    */
   public Encryptor(Configuration configuration) {
-    this(KeySources.of(configuration), LeaseClock.system(), configuration);
+    this(checked(configuration), () -> SharedKeys.of(configuration));
   }
 
   Encryptor(KeySource source, LeaseClock clock, Configuration configuration) {
-    this.keys = new EncryptionKeys(source, clock, configuration.keys());
-    this.clock = clock;
+    this(checked(configuration), () -> SharedKeys.alone(source, clock, configuration.keys()));
+  }
+
+  private Encryptor(Configuration configuration, Supplier<SharedKeys> open) {
+    this.shared = open.get();
+    this.keys = shared.encryption();
+    this.clock = shared.clock();
     this.maxPlaintext = configuration.maxPlaintext();
+    this.writing = configuration.writing();
+    this.numbers = new Numbers(EnumSet.of(Counter.RECORDS_ENCRYPTED), shared);
+    this.encrypted = numbers.adder(Counter.RECORDS_ENCRYPTED);
+  }
+
+  /** Before anything is opened: a library that is missing is told now, not at the first record. */
+  private static Configuration checked(Configuration configuration) {
+    if (configuration.writing().compressed() != TopicPatterns.NONE) {
+      try {
+        Zstd.load();
+      } catch (LinkageError e) {
+        throw new CipherlaneException(
+            ErrorCode.CONFIGURATION_INVALID,
+            "setting cipherlane.compression.topics: needs the library zstd-jni, which is missing",
+            e);
+      }
+    }
+    return configuration;
+  }
+
+  /**
+   * Encrypts a value whose record key is not known: {@link #encrypt(String, RecordKey, byte[])}
+   * with {@link RecordKey#UNKNOWN}.
+   *
+   * @param topic the topic that the record goes to
+   * @param value the value; null stays null
+   * @return what to send
+   * @throws CipherlaneException if it must not be sent
+   */
+  public byte[] encrypt(String topic, byte[] value) {
+    return encrypt(topic, RecordKey.UNKNOWN, value);
   }
 
   /**
@@ -44,18 +101,32 @@ public final class Encryptor implements AutoCloseable {
    * most {@code cipherlane.keys.deadline.ms}.
    *
    * @param topic the topic that the record goes to
-   * @param value the value; null stays null [CL-ENV-040]
-   * @return a new envelope, 60 bytes longer; or, in a topic of mode {@code clear}, the value itself
+   * @param recordKey the record key, where the caller sees it; bound to the value in the topics of
+   *     {@code cipherlane.record.key.topics} [CL-KAF-030]
+   * @param value the value, at most {@code cipherlane.max.plaintext.bytes}; null stays null
+   *     [CL-ENV-040]
+   * @return a new envelope, 60 bytes longer, or shorter where it was compressed; or, in a topic of
+   *     mode {@code clear}, the value itself
    * @throws CipherlaneException if it must not be sent; nothing else is ever returned [CL-ENV-044]
    */
-  public byte[] encrypt(String topic, byte[] value) {
-    if (value != null && value.length > maxPlaintext) {
-      throw tooLong(topic, value.length, maxPlaintext);
+  public byte[] encrypt(String topic, RecordKey recordKey, byte[] value) {
+    try {
+      if (value != null && value.length > maxPlaintext) {
+        throw tooLong(topic, null, value.length, maxPlaintext);
+      }
+      return encryptWithKey(topic, recordKey, value);
+    } catch (CipherlaneException e) {
+      numbers.failed(e.code());
+      throw e;
     }
+  }
+
+  private byte[] encryptWithKey(String topic, RecordKey recordKey, byte[] value) {
     for (int attempt = 1; ; attempt++) {
+      refuseIfClosed();
       long now = clock.now();
       try {
-        return encrypt(topic, value, keys.get(topic, now), now);
+        return encrypt(topic, recordKey, value, keys.get(topic, now), now);
       } catch (IllegalStateException e) {
         if (attempt == MAX_TRIES) {
           throw new CipherlaneException(ErrorCode.INTERNAL, topic, null, "the cipher failed", e);
@@ -68,9 +139,16 @@ public final class Encryptor implements AutoCloseable {
     }
   }
 
-  private byte[] encrypt(String topic, byte[] value, EncryptionGrant grant, long now) {
+  private void refuseIfClosed() {
+    if (closed.get()) {
+      throw new CipherlaneException(ErrorCode.CLOSED, "the encryptor was closed");
+    }
+  }
+
+  private byte[] encrypt(
+      String topic, RecordKey recordKey, byte[] value, EncryptionGrant grant, long now) {
     return switch (grant.mode()) {
-      case ENCRYPT -> value == null ? null : encrypt(value, grant.key(), now);
+      case ENCRYPT -> value == null ? null : encrypt(topic, recordKey, value, grant.key(), now);
       case CLEAR -> clear(topic, value);
       case FORBID ->
           throw new CipherlaneException(
@@ -78,21 +156,48 @@ public final class Encryptor implements AutoCloseable {
     };
   }
 
-  private static byte[] encrypt(byte[] plaintext, DataKey key, long now) {
-    byte[] envelope = key.header().newEnvelope(plaintext.length);
-    byte[] aad = key.header().aad();
+  private byte[] encrypt(String topic, RecordKey recordKey, byte[] value, DataKey key, long now) {
+    boolean bound = writing.keyBound().matches(topic);
+    if (bound && !recordKey.known()) {
+      throw new CipherlaneException(
+          ErrorCode.RECORD_KEY_UNAVAILABLE,
+          topic,
+          null,
+          "cipherlane.record.key.topics binds the record key, which is not known here",
+          null);
+    }
+    Optional<byte[]> frame = compressed(topic, value);
+    int flags =
+        (bound ? Envelope.FLAG_KEY_BOUND : 0) | (frame.isPresent() ? Envelope.FLAG_ZSTD : 0);
+    Header header = key.header(flags);
+    byte[] aad = bound ? header.aad(recordKey.bytes()) : header.aad();
+    byte[] envelope = encrypt(header, aad, frame.orElse(value), key, now, value.length);
+    encrypted.increment();
+    return envelope;
+  }
+
+  private Optional<byte[]> compressed(String topic, byte[] value) {
+    return value.length >= writing.compressedFrom() && writing.compressed().matches(topic)
+        ? Zstd.compress(value)
+        : Optional.empty();
+  }
+
+  private static byte[] encrypt(
+      Header header, byte[] aad, byte[] plaintext, DataKey key, long now, int reported) {
+    byte[] envelope = header.newEnvelope(plaintext.length);
     EncryptingSession session = key.session(now);
     while (!session.tryEncrypt(aad, plaintext, envelope, Envelope.NONCE_OFFSET, now)) {
       session = key.sessionAfter(session, now);
     }
+    session.addBytes(reported);
     return envelope;
   }
 
-  static CipherlaneException tooLong(String topic, int size, int max) {
+  static CipherlaneException tooLong(String topic, KeyId kid, int size, int max) {
     return new CipherlaneException(
         ErrorCode.PLAINTEXT_TOO_LONG,
         topic,
-        null,
+        kid,
         size + " bytes; cipherlane.max.plaintext.bytes is " + max,
         null);
   }
@@ -109,9 +214,24 @@ public final class Encryptor implements AutoCloseable {
     return value;
   }
 
-  /** Wipes all keys. What is being encrypted ends with an error. */
+  /**
+   * Gives what is to be reported of this encryptor.
+   *
+   * @return the same one every time
+   */
+  public Numbers numbers() {
+    return numbers;
+  }
+
+  /**
+   * Ends all use of this encryptor. The last of a configuration to close wipes all keys, and before
+   * that reports what was encrypted, waiting a second at most [CL-KEY-017]. May be called more than
+   * once.
+   */
   @Override
   public void close() {
-    keys.close();
+    if (closed.compareAndSet(false, true)) {
+      shared.leave();
+    }
   }
 }

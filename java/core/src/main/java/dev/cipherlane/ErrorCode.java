@@ -158,6 +158,19 @@ public enum ErrorCode {
   }
 
   /**
+   * Tells errors of one record, which will never be readable, from those that concern every record
+   * of a topic or will pass [CL-KAF-020]: only the former are subject to {@link FailureAction}.
+   *
+   * @return whether the record alone is at fault
+   */
+  public boolean concernsRecord() {
+    return switch (this) {
+      case PLAINTEXT_TOO_LONG, PLAINTEXT_REJECTED, SCOPE_MISMATCH -> true;
+      default -> layer == Layer.PARSE || layer == Layer.KEY_ID || layer == Layer.DECRYPTION;
+    };
+  }
+
+  /**
    * Tells errors that will pass from those that will not [CL-ERR-004].
    *
    * @return whether trying again later may help

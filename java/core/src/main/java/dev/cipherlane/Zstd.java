@@ -1,15 +1,18 @@
 package dev.cipherlane;
 
+import static com.github.luben.zstd.Zstd.compressByteArray;
 import static com.github.luben.zstd.Zstd.decompressByteArray;
+import static com.github.luben.zstd.Zstd.defaultCompressionLevel;
 import static com.github.luben.zstd.Zstd.errDstSizeTooSmall;
 import static com.github.luben.zstd.Zstd.findFrameCompressedSize;
 
 import com.github.luben.zstd.ZstdException;
 import java.util.Arrays;
+import java.util.Optional;
 
 /**
- * Decompresses exactly one zstd frame, with memory bounded by the limit and not by what the frame
- * claims [CL-ENV-011]. Not even this class loads without the library zstd-jni.
+ * One zstd frame. Decompresses exactly one, with memory bounded by the limit and not by what the
+ * frame claims [CL-ENV-011]. Not even this class loads without the library zstd-jni.
  */
 final class Zstd {
   private static final byte[] MAGIC = {0x28, (byte) 0xB5, 0x2F, (byte) 0xFD};
@@ -17,6 +20,32 @@ final class Zstd {
   private static final int GROWTH = 8;
 
   private Zstd() {}
+
+  /**
+   * Compresses to a frame that states its content size [CL-ENV-045].
+   *
+   * @param plaintext what to compress
+   * @return the frame; empty if it would not be shorter than the plaintext
+   * @throws CipherlaneException {@code internal} if the library fails
+   */
+  static Optional<byte[]> compress(byte[] plaintext) {
+    byte[] frame = new byte[Math.max(0, plaintext.length - 1)];
+    try {
+      int level = defaultCompressionLevel();
+      long size = compressByteArray(frame, 0, frame.length, plaintext, 0, plaintext.length, level);
+      return Optional.of(Arrays.copyOf(frame, (int) size));
+    } catch (ZstdException e) {
+      if (e.getErrorCode() == errDstSizeTooSmall()) {
+        return Optional.empty();
+      }
+      throw new CipherlaneException(ErrorCode.INTERNAL, "zstd failed to compress", e);
+    }
+  }
+
+  /** Loads the library. */
+  static void load() {
+    defaultCompressionLevel();
+  }
 
   /**
    * Decompresses.

@@ -10,6 +10,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The settings of spec/configuration.md. CL-CFG-001 CL-CFG-002 */
@@ -23,6 +24,10 @@ class ConfigurationTest {
     assertThat(configuration.keys().backoff()).isEqualTo(Duration.ofMillis(500));
     assertThat(configuration.keys().max()).isEqualTo(10_000);
     assertThat(configuration.maxPlaintext()).isEqualTo(67_108_864);
+    assertThat(configuration.writing())
+        .isEqualTo(new Configuration.Writing(TopicPatterns.NONE, 1024, TopicPatterns.NONE));
+    assertThat(configuration.reading())
+        .isEqualTo(new Configuration.Reading(FailureAction.FAIL, "{topic}.dead-letter"));
   }
 
   @Test
@@ -66,12 +71,13 @@ class ConfigurationTest {
     "cipherlane.keys.deadline.ms, 1, 600000",
     "cipherlane.keys.retry.backoff.ms, 1, 60000",
     "cipherlane.keys.cache.max, 16, 1000000",
+    "cipherlane.compression.min.bytes, 0, 1073741824",
     "cipherlane.max.plaintext.bytes, 1, 1073741824"
   })
   void numbersHaveLimits(String name, long min, long max) {
     assertThat(Settings.of(name, min)).isNotNull();
     assertThat(Settings.of(name, String.valueOf(max))).isNotNull();
-    for (Object wrong : new Object[] {min - 1, max + 1, -min, "", "x", "1.0", "1e3", 0.5, "0x10"}) {
+    for (Object wrong : new Object[] {min - 1, max + 1, -max, "", "x", "1.0", "1e3", 0.5, "0x10"}) {
       assertThatThrownBy(() -> Settings.of(name, wrong))
           .isInstanceOf(CipherlaneException.class)
           .hasMessageContaining("configuration-invalid: setting " + name);
@@ -92,11 +98,69 @@ class ConfigurationTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"skip", "FAIL", "", "dead-letter"})
+  @EnumSource
+  void failureActionsAreKnownByTheirNames(FailureAction action) { // CL-CFG-002
+    assertThat(Settings.of("cipherlane.failure.action", action.label()).reading().action())
+        .isEqualTo(action);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"FAIL", "", "dead_letter", "skip,mark", "drop"})
   void otherFailureActionsAreRefused(String action) {
     assertThatThrownBy(() -> Settings.of("cipherlane.failure.action", action))
-        .hasMessageContaining("cipherlane.failure.action");
-    assertThat(Settings.of("cipherlane.failure.action", "fail")).isNotNull();
+        .hasMessageContaining("configuration-invalid: setting cipherlane.failure.action");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"{topic}.dead-letter", "dead-letters", "{topic}", "a.{topic}.{topic}"})
+  void deadLetterTopicsMayNameTheTopic(String topic) {
+    assertThat(Settings.of("cipherlane.dead.letter.topic", topic).reading().deadLetterTopic())
+        .isEqualTo(topic);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"", "dead letters", "{Topic}", "{topic}/x", ".", "*"})
+  void otherDeadLetterTopicsAreRefused(String topic) {
+    assertThatThrownBy(() -> Settings.of("cipherlane.dead.letter.topic", topic))
+        .hasMessageContaining("configuration-invalid: setting cipherlane.dead.letter.topic");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "'claims', claims, true",
+    "'claims', claims2, false",
+    "'claims', aclaims, false",
+    "'a.b', a.b, true",
+    "'a.b', axb, false",
+    "'claims.*', claims., true",
+    "'claims.*', claims.eu.1, true",
+    "'claims.*', claims, false",
+    "'claim?', claims, true",
+    "'claim?', claim, false",
+    "'*', anything, true",
+    "'*a*b', xaybz, false",
+    "' x , y?, z ', y1, true",
+    "' x , y?, z ', z, true",
+    "'', x, false"
+  })
+  void globsMatchTheWholeName(String globs, String topic, boolean matches) {
+    Configuration configuration =
+        Settings.of("cipherlane.compression.topics", globs, "cipherlane.record.key.topics", globs);
+    for (int i = 0; i < 2; i++) {
+      assertThat(configuration.writing().compressed().matches(topic)).isEqualTo(matches);
+      assertThat(configuration.writing().keyBound().matches(topic)).isEqualTo(matches);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {",", "a,", "a b", "[ab]", "a/b", "a|b", "\u00e9", "{topic}"})
+  void otherGlobsAreRefused(String globs) {
+    for (String name :
+        new String[] {"cipherlane.compression.topics", "cipherlane.record.key.topics"}) {
+      assertThatThrownBy(() -> Settings.of(name, globs))
+          .hasMessageContaining("configuration-invalid: setting " + name);
+      assertThatThrownBy(() -> Settings.of(name, "a".repeat(250))).hasMessageContaining(name);
+    }
   }
 
   @Test

@@ -92,7 +92,6 @@ public final class EncryptingSession {
     System.arraycopy(prefix, 0, out, offset, PREFIX_SIZE);
     putInt(out, offset + PREFIX_SIZE, (int) count);
     Gcm.encrypt(derived, aad, plaintext, out, offset + Xaes.DERIVING_SIZE);
-    bytes.addAndGet(plaintext.length);
     return true;
   }
 
@@ -113,9 +112,19 @@ public final class EncryptingSession {
   }
 
   /**
+   * Counts bytes as encrypted, for the report: of the value as the application gave it, which may
+   * have been compressed since [CL-ENV-046].
+   *
+   * @param size how many
+   */
+  public void addBytes(int size) {
+    bytes.addAndGet(size);
+  }
+
+  /**
    * Counts the bytes of plaintext.
    *
-   * @return how many were encrypted so far
+   * @return how many were added so far
    */
   public long bytes() {
     return bytes.get();

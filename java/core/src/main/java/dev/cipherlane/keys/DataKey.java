@@ -7,6 +7,7 @@ import dev.cipherlane.cipher.KeyId;
 import dev.cipherlane.cipher.Secret;
 import dev.cipherlane.envelope.Header;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
  * A handle on a data key: its id, its scope, the encrypting session that runs under it, and how
@@ -14,10 +15,14 @@ import java.util.Optional;
  * Thread-safe.
  */
 public final class DataKey {
+  private static final int FLAGS = 8;
+
   private final KeyId kid;
   private final String scope;
   private final Secret secret;
   private final Header header;
+  // By flags; made when first needed, by several threads alike.
+  private final AtomicReferenceArray<Header> flagged = new AtomicReferenceArray<>(FLAGS);
 
   private volatile EncryptingSession session;
   private long endedRecords;
@@ -82,6 +87,24 @@ public final class DataKey {
    */
   public Header header() {
     return header;
+  }
+
+  /**
+   * Gives the start of envelopes with some flags, and their additional data.
+   *
+   * @param flags known bits of {@link dev.cipherlane.envelope.Envelope}
+   * @return the same one every time
+   */
+  public Header header(int flags) {
+    if (flags == 0) {
+      return header;
+    }
+    Header known = flagged.get(flags);
+    if (known == null) {
+      known = Header.of(flags, kid, scope);
+      flagged.set(flags, known);
+    }
+    return known;
   }
 
   /**

@@ -29,7 +29,7 @@ public final class DecryptionKeys implements AutoCloseable {
   /**
    * Makes an empty cache.
    *
-   * @param source whom to ask; closed with the cache
+   * @param source whom to ask; not closed with the cache
    * @param clock what leases are measured on
    * @param limits its limits
    * @param wiped told each time a key was wiped, so that what was derived from it goes too
@@ -207,14 +207,23 @@ public final class DecryptionKeys implements AutoCloseable {
    * Wipes what has ended; a timer does it as well.
    *
    * @param now time of the lease clock
-   * @return nanoseconds until the next lease ends
+   * @return nanoseconds until the next lease ends; {@link Long#MAX_VALUE} if there is none
    */
-  long expire(long now) {
+  public long expire(long now) {
     return Math.min(keys.expire(now), plaintexts.expire(now));
   }
 
   int size() {
     return keys.size();
+  }
+
+  /**
+   * Counts data keys.
+   *
+   * @return held now
+   */
+  public long held() {
+    return keys.count(grant -> true);
   }
 
   /** Wipes all keys; who waits is told {@code closed}. May be called more than once. */
@@ -224,7 +233,6 @@ public final class DecryptionKeys implements AutoCloseable {
     closeSlots();
     workers.close();
     closeSlots();
-    source.close();
   }
 
   private void closeSlots() {

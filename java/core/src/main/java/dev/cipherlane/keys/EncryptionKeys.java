@@ -3,14 +3,21 @@ package dev.cipherlane.keys;
 import dev.cipherlane.CipherlaneException;
 import dev.cipherlane.ErrorCode;
 import dev.cipherlane.TopicName;
+import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 
 /**
  * What may be encrypted, by topic: the data keys with their leases, renewed ahead of time and off
  * the calling thread, wiped when they end. Thread-safe.
  */
 public final class EncryptionKeys implements AutoCloseable {
+  private static final long REPORT_MILLIS = 1000;
+
   private final KeySource source;
   private final LeaseClock clock;
   private final KeyLimits limits;
@@ -20,7 +27,7 @@ public final class EncryptionKeys implements AutoCloseable {
   /**
    * Makes an empty cache.
    *
-   * @param source whom to ask; closed with the cache
+   * @param source whom to ask; not closed with the cache
    * @param clock what leases are measured on
    * @param limits its limits
    */
@@ -95,9 +102,9 @@ public final class EncryptionKeys implements AutoCloseable {
    * Wipes what has ended; a timer does it as well.
    *
    * @param now time of the lease clock
-   * @return nanoseconds until the next lease ends
+   * @return nanoseconds until the next lease ends; {@link Long#MAX_VALUE} if there is none
    */
-  long expire(long now) {
+  public long expire(long now) {
     return slots.expire(now);
   }
 
@@ -105,13 +112,50 @@ public final class EncryptionKeys implements AutoCloseable {
     return slots.size();
   }
 
-  /** Wipes all keys; who waits is told {@code closed}. May be called more than once. */
+  /**
+   * Counts data keys.
+   *
+   * @return held now
+   */
+  public long held() {
+    return slots.count(grant -> grant.mode() == Mode.ENCRYPT);
+  }
+
+  /**
+   * Wipes all keys; who waits is told {@code closed}. Then reports what was encrypted since the
+   * last report, waiting a second at most [CL-KEY-017]. May be called more than once.
+   */
   @Override
   public void close() {
     // First those who wait, so that they hear of the close; then what came in meanwhile.
-    slots.close();
+    List<Slot<EncryptionGrant>> closed = slots.close();
+    report(closed);
     workers.close();
     slots.close();
-    source.close();
+  }
+
+  private void report(List<Slot<EncryptionGrant>> closed) {
+    CompletableFuture<?>[] reports =
+        closed.stream().flatMap(slot -> report(slot).stream()).toArray(CompletableFuture<?>[]::new);
+    try {
+      CompletableFuture.allOf(reports).get(REPORT_MILLIS, TimeUnit.MILLISECONDS);
+    } catch (ExecutionException | TimeoutException e) {
+      // That this fails is not an error: limits of a key count what they are told.
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /** Starts the report of one topic, if there is anything to report. */
+  private Optional<CompletableFuture<Void>> report(Slot<EncryptionGrant> slot) {
+    return slot.last()
+        .map(EncryptionGrant::key)
+        .flatMap(DataKey::takeUsage)
+        .map(usage -> CompletableFuture.runAsync(() -> report(slot.topic(), usage), workers));
+  }
+
+  private void report(String topic, Usage usage) {
+    // The answer brings a key, which nobody needs any more.
+    source.encryptionKey(topic, Optional.of(usage)).key().ifPresent(DataKey::destroy);
   }
 }

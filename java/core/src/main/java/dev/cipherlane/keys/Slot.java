@@ -11,6 +11,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Predicate;
 
 /**
  * One entry of a cache: the lease that there is, the request that is under way, the error of the
@@ -53,8 +54,17 @@ final class Slot<G extends Grant<G>> {
     this.retryAt = now;
   }
 
+  String topic() {
+    return topic;
+  }
+
   KeyId kid() {
     return kid;
+  }
+
+  boolean holds(Predicate<G> kind) {
+    Lease<G> current = lease;
+    return current != null && kind.test(current.grant());
   }
 
   long usedAt() {

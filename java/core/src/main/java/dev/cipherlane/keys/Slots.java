@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.function.LongFunction;
+import java.util.function.Predicate;
 
 /**
  * A bounded cache of slots [CL-KEY-013]. What is full gives up its least recently used sixteenth at
@@ -58,9 +59,17 @@ final class Slots<K, G extends Grant<G>> {
     return slots.values().stream().mapToLong(slot -> slot.expire(now)).min().orElse(Long.MAX_VALUE);
   }
 
-  void close() {
-    slots.values().forEach(Slot::close);
+  /** Counts the grants of some kind that are held. */
+  long count(Predicate<G> kind) {
+    return slots.values().stream().filter(slot -> slot.holds(kind)).count();
+  }
+
+  /** Closes all slots, and gives them. */
+  List<Slot<G>> close() {
+    List<Slot<G>> closed = List.copyOf(slots.values());
+    closed.forEach(Slot::close);
     slots.clear();
+    return closed;
   }
 
   int size() {

@@ -10,7 +10,6 @@ import dev.cipherlane.keys.LeaseClock;
 import dev.cipherlane.keys.Usage;
 import java.io.IOException;
 import java.net.URI;
-import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.time.Duration;
@@ -28,7 +27,7 @@ import java.util.function.Function;
  */
 public final class KeyServiceClient implements KeySource {
   private final List<URI> addresses;
-  private final HttpClient http;
+  private final RenewingHttp http;
   private final Duration requestTimeout;
   private final LeaseClock clock;
 
@@ -56,14 +55,7 @@ public final class KeyServiceClient implements KeySource {
     this.addresses = List.copyOf(addresses);
     this.requestTimeout = requestTimeout;
     this.clock = clock;
-    this.http =
-        HttpClient.newBuilder()
-            .sslContext(Tls.context(files))
-            .sslParameters(Tls.parameters())
-            .connectTimeout(connectTimeout)
-            .followRedirects(HttpClient.Redirect.NEVER)
-            .proxy(HttpClient.Builder.NO_PROXY)
-            .build();
+    this.http = new RenewingHttp(files, connectTimeout, clock);
   }
 
   private static void check(URI address) {
@@ -141,7 +133,7 @@ public final class KeyServiceClient implements KeySource {
             .POST(HttpRequest.BodyPublishers.ofString(request.toString()))
             .build();
     long sentAt = clock.now();
-    HttpResponse<byte[]> response = get(http.sendAsync(post, info -> new BoundedBody()));
+    HttpResponse<byte[]> response = get(http.get().sendAsync(post, info -> new BoundedBody()));
     String type = response.headers().firstValue("Content-Type").orElse("");
     return new HttpAnswer(response.statusCode(), type, response.body(), sentAt);
   }

@@ -8,9 +8,13 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
+import java.security.InvalidKeyException;
 import java.security.KeyFactory;
 import java.security.KeyStore;
 import java.security.PrivateKey;
+import java.security.PublicKey;
+import java.security.Signature;
+import java.security.SignatureException;
 import java.security.cert.Certificate;
 import java.security.cert.CertificateFactory;
 import java.security.spec.InvalidKeySpecException;
@@ -18,7 +22,7 @@ import java.security.spec.PKCS8EncodedKeySpec;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.Collection;
-import java.util.List;
+import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.net.ssl.KeyManagerFactory;
@@ -30,7 +34,8 @@ import javax.net.ssl.TrustManagerFactory;
 final class Tls {
   private static final Pattern PRIVATE_KEY =
       Pattern.compile("-----BEGIN PRIVATE KEY-----([A-Za-z0-9+/=\\s]+)-----END PRIVATE KEY-----");
-  private static final List<String> KEY_ALGORITHMS = List.of("EC", "RSA", "EdDSA");
+  private static final Map<String, String> SIGNATURES =
+      Map.of("EC", "SHA256withECDSA", "RSA", "SHA256withRSA", "EdDSA", "EdDSA");
 
   private Tls() {}
 
@@ -71,12 +76,35 @@ final class Tls {
     KeyStore store = emptyStore();
     Certificate[] chain =
         certificates("certificate", files.certificate()).toArray(Certificate[]::new);
+    PrivateKey key = privateKey(files.key());
+    checkPair(key, chain[0].getPublicKey());
     // The store never leaves memory, so its password protects nothing.
     char[] password = new char[0];
-    store.setKeyEntry("client", privateKey(files.key()), password, chain);
+    store.setKeyEntry("client", key, password, chain);
     KeyManagerFactory identity = KeyManagerFactory.getInstance("PKIX");
     identity.init(store, password);
     return identity;
+  }
+
+  /** The key store would take any two, and every handshake fail. */
+  private static void checkPair(PrivateKey key, PublicKey certified)
+      throws GeneralSecurityException {
+    String algorithm = SIGNATURES.get(key.getAlgorithm());
+    byte[] message = algorithm.getBytes(StandardCharsets.US_ASCII);
+    Signature signer = Signature.getInstance(algorithm);
+    signer.initSign(key);
+    signer.update(message);
+    byte[] signature = signer.sign();
+    try {
+      signer.initVerify(certified);
+      signer.update(message);
+      if (signer.verify(signature)) {
+        return;
+      }
+    } catch (InvalidKeyException | SignatureException e) {
+      // A key of another algorithm or size, then.
+    }
+    throw invalid("key", "does not belong to the certificate", null);
   }
 
   private static KeyStore emptyStore() throws GeneralSecurityException, IOException {
@@ -119,7 +147,7 @@ final class Tls {
   }
 
   private static PrivateKey privateKey(byte[] der) {
-    for (String algorithm : KEY_ALGORITHMS) {
+    for (String algorithm : SIGNATURES.keySet()) {
       try {
         return KeyFactory.getInstance(algorithm).generatePrivate(new PKCS8EncodedKeySpec(der));
       } catch (InvalidKeySpecException e) {
@@ -128,7 +156,7 @@ final class Tls {
         throw new IllegalStateException("this Java runtime has no " + algorithm, e);
       }
     }
-    throw invalid("key", "is a key of none of " + KEY_ALGORITHMS, null);
+    throw invalid("key", "is a key of none of " + SIGNATURES.keySet(), null);
   }
 
   private static void wipe(byte[] bytes) {

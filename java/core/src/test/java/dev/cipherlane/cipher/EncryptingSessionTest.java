@@ -34,6 +34,8 @@ class EncryptingSessionTest {
       assertThat(encrypt(session, 0)).isTrue();
       assertThat(ByteBuffer.wrap(out).getInt(EncryptingSession.PREFIX_SIZE)).isEqualTo(i);
     }
+    session.addBytes(1500);
+    session.addBytes(500);
     assertThat(session.records()).isEqualTo(1000);
     assertThat(session.bytes()).isEqualTo(2000);
   }

@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
@@ -177,8 +178,15 @@ class DecryptionKeysTest {
     KeyId kid = newKey();
     DataKey key = get(kid);
     store.remove(kid);
+    CountDownLatch answering = new CountDownLatch(1);
+    source.decryption =
+        (topic, kids) -> {
+          EncryptionKeysFixture.await(answering);
+          return answer(kids);
+        };
     at(50);
     assertThat(get(kid)).isSameAs(key);
+    answering.countDown();
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
     while (!key.secret().isDestroyed()) {
       assertThat(System.nanoTime()).isLessThan(end);

@@ -18,6 +18,8 @@ import java.util.Base64;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -59,6 +61,8 @@ public final class HostileKeyService implements AutoCloseable {
 
   /** What it was asked, path and body. */
   public final List<String> requests = new CopyOnWriteArrayList<>();
+
+  private final Set<InetSocketAddress> clients = ConcurrentHashMap.newKeySet();
 
   private HostileKeyService(HttpsServer server, TlsFiles files) {
     this.server = server;
@@ -102,6 +106,7 @@ public final class HostileKeyService implements AutoCloseable {
       String body = new String(exchange.getRequestBody().readAllBytes(), StandardCharsets.UTF_8);
       String path = exchange.getRequestURI().getPath();
       requests.add(path + " " + body);
+      clients.add(exchange.getRemoteAddress());
       Reply reply = handler.answer(path, JsonParser.parseString(body).getAsJsonObject());
       exchange.getResponseHeaders().add("Content-Type", reply.contentType());
       reply.headers().forEach(exchange.getResponseHeaders()::add);
@@ -121,6 +126,11 @@ public final class HostileKeyService implements AutoCloseable {
 
   public TlsFiles files() {
     return files;
+  }
+
+  /** How many connections asked something. */
+  public int connections() {
+    return clients.size();
   }
 
   /** The settings of a client. */

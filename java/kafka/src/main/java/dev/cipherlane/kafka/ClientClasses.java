@@ -1,7 +1,9 @@
 package dev.cipherlane.kafka;
 
 import dev.cipherlane.CipherlaneException;
+import dev.cipherlane.Configuration;
 import dev.cipherlane.ErrorCode;
+import dev.cipherlane.FailureAction;
 import java.util.Map;
 import org.apache.kafka.common.config.ConfigException;
 
@@ -39,6 +41,16 @@ final class ClientClasses {
   private static ClassLoader loader() {
     ClassLoader context = Thread.currentThread().getContextClassLoader();
     return context != null ? context : ClientClasses.class.getClassLoader();
+  }
+
+  /** Refuses the failure actions that the reader does not know. */
+  static Configuration failingOnly(Configuration configuration) {
+    if (configuration.reading().action() != FailureAction.FAIL) {
+      throw new CipherlaneException(
+          ErrorCode.CONFIGURATION_INVALID,
+          "setting " + Configuration.FAILURE_ACTION + ": takes fail, and nothing else here");
+    }
+    return configuration;
   }
 
   static ConfigException invalid(String setting, String why) {

@@ -56,7 +56,7 @@ public final class DecryptingConsumerInterceptor<K, V> implements ConsumerInterc
     seesRecordKeys =
         ClientClasses.name(settings, ConsumerConfig.KEY_DESERIALIZER_CLASS_CONFIG).equals(bytes);
     try {
-      decryptor = new Decryptor(Configuration.of(settings));
+      decryptor = new Decryptor(ClientClasses.failingOnly(Configuration.of(settings)));
     } catch (CipherlaneException e) {
       throw ClientClasses.invalid(e);
     }

@@ -52,7 +52,7 @@ public final class DecryptingDeserializer<T> implements Deserializer<T> {
       throw ClientClasses.invalid("key.deserializer", "record keys are never encrypted");
     }
     try {
-      decryptor = new Decryptor(Configuration.of(settings));
+      decryptor = new Decryptor(ClientClasses.failingOnly(Configuration.of(settings)));
     } catch (CipherlaneException e) {
       throw ClientClasses.invalid(e);
     }
