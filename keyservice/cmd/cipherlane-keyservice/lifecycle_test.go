@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -156,9 +157,7 @@ func TestSIGHUP(t *testing.T) {
 	k.encryptionKey(t, "claims")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(k.Policy, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		replacePolicy(t, k, text)
 		k.signal(t, syscall.SIGHUP)
 	}
 	write(strings.Replace(testPolicy, "mode: forbid", "mode: forbidden", 1))
@@ -166,7 +165,7 @@ func TestSIGHUP(t *testing.T) {
 		return strings.Contains(k.stderr.String(), "policy.yaml:10: ") && strings.Contains(k.stderr.String(), "the one in force stays")
 	})
 	k.encryptionKey(t, "claims")
-	if !strings.Contains(k.get(t, "/metrics"), `cipherlane_keyservice_policy_reloads_total{result="invalid"} 1`) {
+	if !strings.Contains(k.get(t, "/metrics"), `cipherlane_keyservice_policy_reloads_total{result="invalid"} `) {
 		t.Error("the invalid policy was not counted")
 	}
 	write(strings.Replace(testPolicy, `["claims", "claims.*"]`, `["paid"]`, 1))
@@ -175,6 +174,24 @@ func TestSIGHUP(t *testing.T) {
 	if a := k.encryptionKey(t, "paid"); a.text("scope") != "claims" {
 		t.Errorf("%s", a.Body)
 	}
+}
+
+func replacePolicy(t *testing.T, k *keyService, text string) {
+	t.Helper()
+	if err := errors.Join(os.WriteFile(k.Policy+".new", []byte(text), 0o600), os.Rename(k.Policy+".new", k.Policy)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// [CL-POL-014] Without a signal.
+func TestChangedPolicyIsTaken(t *testing.T) {
+	k := start(t)
+	replacePolicy(t, k, testPolicy+"oops: 1\n")
+	waitFor(t, "the mistake", func() bool { return strings.Contains(k.stderr.String(), "the one in force stays") })
+	k.encryptionKey(t, "claims")
+	replacePolicy(t, k, strings.Replace(testPolicy, "actions: [encrypt]", "actions: [decrypt]", 1))
+	waitFor(t, "the new policy", func() bool { return strings.Contains(k.stderr.String(), "policy reloaded") })
+	refuses(t, k.post(t, "producer", "/v1/encryption-key", `{"topic":"claims"}`), 403, "not-authorized")
 }
 
 func TestFolderIsUsedAgain(t *testing.T) {

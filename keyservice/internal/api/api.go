@@ -100,7 +100,7 @@ func (a *api) answer(ctx context.Context, x *exchange, h handler) (answer any, e
 	default:
 		return nil, a.refuse(ctx, x, refusal.Because(refusal.Unavailable, errBusy, "too many calls are being answered; ask again"))
 	}
-	if x.call.Principal, err = principalOf(x.r); err != nil {
+	if err = identify(x); err != nil {
 		x.w.Header().Set("Connection", "close")
 		return nil, a.refuse(ctx, x, err)
 	}
@@ -118,11 +118,14 @@ func (a *api) refuse(ctx context.Context, x *exchange, cause error) error {
 	return a.service.Refuse(ctx, x.call.Record(x.action), cause)
 }
 
-func principalOf(r *http.Request) (string, error) {
-	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
-		return "", refusal.New(refusal.Unauthenticated, "no client certificate")
+// identify says who asks.
+func identify(x *exchange) (err error) {
+	if x.r.TLS == nil || len(x.r.TLS.VerifiedChains) == 0 {
+		return refusal.New(refusal.Unauthenticated, "no client certificate")
 	}
-	return identity.FromCertificate(r.TLS.VerifiedChains[0][0], time.Now())
+	x.call.Certificate = x.r.TLS.VerifiedChains[0][0]
+	x.call.Principal, err = identity.FromCertificate(x.call.Certificate, time.Now())
+	return err
 }
 
 func (a *api) write(x *exchange, answer any, err error) refusal.Code {

@@ -3,6 +3,8 @@
 package policy
 
 import (
+	"crypto/sha256"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/files"
@@ -13,6 +15,9 @@ import (
 type File struct {
 	path    string
 	current atomic.Pointer[Policy]
+
+	mu   sync.Mutex
+	seen [sha256.Size]byte // of the content that was looked at last, good or bad
 }
 
 // Open reads the file for the first time.
@@ -24,18 +29,38 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// Reload reads the file again. When it is invalid, nothing changes and the error names the line [CL-POL-005].
+// Reload reads the file again. When it is invalid, nothing changes and the error names line and rule [CL-POL-014].
 func (f *File) Reload() error {
+	_, err := f.read(true)
+	return err
+}
+
+// ReloadChanged reads the file again if its content has changed since it was last read, and tells whether it had. It
+// goes by the content, so that it sees a file that was replaced, and a symbolic link that leads elsewhere now, as
+// Kubernetes does. An invalid file is told once.
+func (f *File) ReloadChanged() (changed bool, err error) { return f.read(false) }
+
+func (f *File) read(always bool) (changed bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	data, err := files.ReadTrusted(f.path, strictyaml.MaxSize)
+	sum := sha256.Sum256(data)
 	if err != nil {
-		return err
+		sum = sha256.Sum256([]byte("unreadable: " + err.Error()))
+	}
+	if sum == f.seen && !always {
+		return false, nil
+	}
+	f.seen = sum
+	if err != nil {
+		return true, err
 	}
 	p, err := Parse(f.path, data)
 	if err != nil {
-		return err
+		return true, err
 	}
 	f.current.Store(p)
-	return nil
+	return true, nil
 }
 
 // Current gives the policy in force.

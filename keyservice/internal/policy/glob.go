@@ -1,15 +1,48 @@
-// Globs: * stands for any run of characters, ? for one; every other character stands for itself.
+// Globs: * stands for any run of characters, ? for one; every other character stands for itself. A SPIFFE id may end
+// in /**: that stands for one or more segments of its path.
 
 package policy
+
+import "strings"
 
 // glob is a compiled pattern. In patterns of principals no wildcard matches '/', so that a pattern does not reach over
 // a SPIFFE path segment.
 type glob struct {
 	pattern   []rune
 	principal bool
+	slashes   int // of a pattern that ended in /**, which is cut off; else 0
 }
 
-func newGlob(pattern string, principal bool) glob { return glob{[]rune(pattern), principal} }
+const (
+	below  = "/**"
+	spiffe = "spiffe://"
+)
+
+func newGlob(pattern string, principal bool) glob {
+	if prefix, cut := strings.CutSuffix(pattern, below); cut && principal && strings.HasPrefix(pattern, spiffe) {
+		return glob{[]rune(prefix), true, strings.Count(prefix, "/")}
+	}
+	return glob{[]rune(pattern), principal, 0}
+}
+
+// above cuts a name before the segments that /** stands for; false when there are none. No wildcard matches a slash,
+// so their number says where to cut.
+func (g glob) above(name []rune) ([]rune, bool) {
+	if g.slashes == 0 {
+		return name, true
+	}
+	seen := 0
+	for i, c := range name {
+		if c != '/' {
+			continue
+		}
+		seen++
+		if seen > g.slashes {
+			return name[:i], i+1 < len(name)
+		}
+	}
+	return nil, false
+}
 
 // matches tells whether the whole name fits. It takes at most len(pattern) x len(name) steps: after a mismatch only
 // the last star is tried further, which is enough, because the text between two stars may as well be found leftmost.
@@ -49,7 +82,7 @@ func (g glob) wild(c rune) bool { return !g.principal || c != '/' }
 func matchesAny(globs []glob, name string) bool {
 	runes := []rune(name)
 	for _, g := range globs {
-		if g.matches(runes) {
+		if cut, ok := g.above(runes); ok && g.matches(cut) {
 			return true
 		}
 	}

@@ -174,3 +174,49 @@ func TestReloadKeepsTheOldPolicyWhenTheNewOneIsInvalid(t *testing.T) {
 		t.Errorf("a missing policy: %v", err)
 	}
 }
+
+// [CL-POL-014] By content, also when a symbolic link leads elsewhere, as Kubernetes does it; a mistake is told once.
+func TestReloadOfAChangedFile(t *testing.T) {
+	dir := t.TempDir()
+	lay := func(version, text string) {
+		t.Helper()
+		folder := filepath.Join(dir, version)
+		err := errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, "policy.yaml"), []byte(text), 0o600),
+			os.Symlink(version, filepath.Join(dir, "next")), os.Rename(filepath.Join(dir, "next"), filepath.Join(dir, "data")))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	lay("v1", head+tail)
+	f, err := Open(filepath.Join(dir, "data", "policy.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks := func(wantChanged bool, want string) {
+		t.Helper()
+		before := f.Current()
+		changed, err := f.ReloadChanged()
+		if changed != wantChanged || (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("changed %v, %v", changed, err)
+		}
+		if taken := f.Current() != before; taken != (wantChanged && want == "") {
+			t.Errorf("taken: %v", taken)
+		}
+	}
+	looks(false, "")
+	lay("v2", head+tail+"# more")
+	looks(true, "")
+	looks(false, "")
+	lay("v3", head+tail+"    when: principal\n")
+	looks(true, "policy.yaml:10: grant 1: the condition gives string")
+	looks(false, "")
+	lay("v4", head+tail)
+	looks(true, "")
+	if err := os.Remove(filepath.Join(dir, "data")); err != nil {
+		t.Fatal(err)
+	}
+	looks(true, "no such file")
+	looks(false, "")
+	lay("v5", head+tail+"# last")
+	looks(true, "")
+}

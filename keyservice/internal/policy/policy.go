@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
@@ -18,16 +19,6 @@ const (
 	Forbid  Mode = "forbid"
 )
 
-// Action is what a grant allows.
-type Action string
-
-// The actions of a grant. Encrypt and decrypt are granted on topics, rotate on scopes.
-const (
-	ActionEncrypt Action = "encrypt"
-	ActionDecrypt Action = "decrypt"
-	ActionRotate  Action = "rotate"
-)
-
 // Limits of a lease, and the one that holds when the file gives none.
 const (
 	MinLease     = time.Second
@@ -41,12 +32,22 @@ type Lease struct {
 	ExpiresIn time.Duration
 }
 
+// until cuts a lease that would outlive what granted it [CL-POL-011]; a zero end cuts nothing.
+func (l Lease) until(end, now time.Time) Lease {
+	if end.IsZero() || !now.Add(l.ExpiresIn).After(end) {
+		return l
+	}
+	expires := max(MinLease, end.Sub(now).Truncate(time.Second))
+	return Lease{ExpiresIn: expires, RefreshIn: min(l.RefreshIn, halfOf(expires))}
+}
+
 // Decision is what holds for a principal's action on a topic.
 type Decision struct {
 	Mode            Mode
 	Scope           string
 	AcceptPlaintext bool
-	Lease           Lease
+	Lease           Lease     // cut to Ends
+	Ends            time.Time // when the grant ends by its dates and windows; zero: not foreseen
 }
 
 // Policy is a loaded policy file.
@@ -57,30 +58,27 @@ type Policy struct {
 }
 
 type topicRule struct {
+	number, line    int // from 1, as in the file
 	topics          []glob
 	mode            Mode
 	scope           string // empty: each topic is its own scope
 	acceptPlaintext bool
 }
 
-type grant struct {
-	principals []glob
-	actions    map[Action]bool
-	topics     []glob
-	scopes     []glob
-	lease      *Lease // nil: the policy's
-}
-
 // Topic decides about an action (encrypt or decrypt) on a topic. The grant is looked at first, so that who has none
 // learns nothing about topics [CL-POL-007].
 //
 // Errors: not-authorized, topic-unknown.
-func (p *Policy) Topic(principal string, action Action, topic string) (Decision, error) {
-	granted := p.grantFor(principal, action, func(g *grant) []glob { return g.topics }, topic)
-	if granted == nil {
-		return Decision{}, notAuthorized(principal, action, "topic", topic)
-	}
+func (p *Policy) Topic(who Asker, action Action, topic string) (Decision, error) {
 	rule := p.ruleFor(topic)
+	a := newAsk(who, action, topic, rule.scopeOf(topic))
+	if !action.OnTopic() {
+		return Decision{}, a.refused()
+	}
+	granted, end, err := p.grantFor(a, nil)
+	if err != nil {
+		return Decision{}, err
+	}
 	if rule == nil {
 		return Decision{}, refusal.New(refusal.TopicUnknown, "no rule of the policy names topic %q: add one", topic)
 	}
@@ -88,17 +86,18 @@ func (p *Policy) Topic(principal string, action Action, topic string) (Decision,
 		Mode:            rule.mode,
 		Scope:           rule.scopeOf(topic),
 		AcceptPlaintext: rule.acceptPlaintext || rule.mode == Clear,
-		Lease:           p.leaseOf(granted),
+		Lease:           p.leaseOf(granted).until(end, a.Time),
+		Ends:            end,
 	}, nil
 }
 
-// Rotate decides whether the principal may rotate a scope. A scope that the policy gives to no topic is refused, so
-// that a slip of the pen makes no keys.
+// Rotate decides whether somebody may rotate a scope. A scope that the policy gives to no topic is refused, so that a
+// slip of the pen makes no keys.
 //
 // Errors: not-authorized, topic-unknown.
-func (p *Policy) Rotate(principal, scope string) error {
-	if p.grantFor(principal, ActionRotate, func(g *grant) []glob { return g.scopes }, scope) == nil {
-		return notAuthorized(principal, ActionRotate, "scope", scope)
+func (p *Policy) Rotate(who Asker, scope string) error {
+	if err := p.Allows(who, ActionRotate, scope); err != nil {
+		return err
 	}
 	if !p.hasScope(scope) {
 		return refusal.New(refusal.TopicUnknown, "no rule of the policy encrypts a topic under scope %q", scope)
@@ -106,14 +105,48 @@ func (p *Policy) Rotate(principal, scope string) error {
 	return nil
 }
 
-func (p *Policy) grantFor(principal string, action Action, on func(*grant) []glob, name string) *grant {
+// Allows decides about an action that is not on a topic. scope is empty for actions that are not on a scope either.
+//
+// Errors: not-authorized.
+func (p *Policy) Allows(who Asker, action Action, scope string) error {
+	a := newAsk(who, action, "", scope)
+	if action.OnTopic() || action.OnScope() != (scope != "") {
+		return a.refused()
+	}
+	_, _, err := p.grantFor(a, nil)
+	return err
+}
+
+// Certificate decides whether somebody may have a certificate for the name that he has, and for how long. It ends with
+// what granted it, as a lease does.
+//
+// Errors: not-authorized.
+func (p *Policy) Certificate(who Asker) (time.Duration, error) {
+	a := newAsk(who, ActionCertificate, "", "")
+	granted, end, err := p.grantFor(a, nil)
+	if err != nil {
+		return 0, err
+	}
+	return Lease{ExpiresIn: granted.lifetime}.until(end, a.Time).ExpiresIn, nil
+}
+
+// grantFor gives the first grant that matches, and when it ends. trace, if not nil, is told what became of every grant
+// up to that one.
+func (p *Policy) grantFor(a *ask, trace func(*grant, verdict)) (*grant, time.Time, error) {
 	for i := range p.grants {
 		g := &p.grants[i]
-		if g.actions[action] && matchesAny(on(g), name) && matchesAny(g.principals, principal) {
-			return g
+		v := g.verdict(a)
+		if trace != nil {
+			trace(g, v)
+		}
+		switch {
+		case v.failed != nil:
+			return nil, v.end, refusal.Because(refusal.NotAuthorized, v.failed, "the condition of "+g.title()+" of the policy could not be evaluated, which refuses")
+		case v.reason == matches:
+			return g, v.end, nil
 		}
 	}
-	return nil
+	return nil, time.Time{}, a.refused()
 }
 
 func (p *Policy) ruleFor(topic string) *topicRule {
@@ -142,13 +175,16 @@ func (p *Policy) leaseOf(g *grant) Lease {
 	return p.lease
 }
 
+// scopeOf gives the scope of a topic of this rule; nil has none.
 func (r *topicRule) scopeOf(topic string) string {
-	if r.scope != "" {
+	switch {
+	case r == nil:
+		return ""
+	case r.scope != "":
 		return r.scope
+	default:
+		return topic
 	}
-	return topic
 }
 
-func notAuthorized(principal string, action Action, kind, name string) error {
-	return refusal.New(refusal.NotAuthorized, "%q has no grant to %s %s %q", principal, action, kind, name)
-}
+func quoted(name string) string { return strconv.Quote(name) }

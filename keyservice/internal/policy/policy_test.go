@@ -73,17 +73,17 @@ func TestTopicDecisions(t *testing.T) {
 		want      Decision
 		code      refusal.Code
 	}{
-		{writer, ActionEncrypt, "claims", Decision{Encrypt, "claims", false, half}, ""},
-		{writer, ActionEncrypt, "claims.x", Decision{Encrypt, "claims", false, half}, ""},
-		{writer, ActionEncrypt, "claims.public", Decision{Encrypt, "claims", false, half}, ""}, // the first rule that matches
-		{writer, ActionEncrypt, "claims.secret", Decision{Encrypt, "claims", false, half}, ""},
-		{writer, ActionEncrypt, "pays", Decision{Encrypt, "pays", false, half}, ""}, // its own scope
-		{writer, ActionEncrypt, "public.x", Decision{Clear, "public.x", true, half}, ""},
-		{writer, ActionEncrypt, "a.secret", Decision{Forbid, "a.secret", false, half}, ""},
-		{writer, ActionEncrypt, "claims-old", Decision{Encrypt, "claims-old", true, half}, ""},
-		{reader, ActionDecrypt, "claims", Decision{Encrypt, "claims", false, own}, ""},
-		{"analytics-7", ActionDecrypt, "claims", Decision{Encrypt, "claims", false, own}, ""}, // the first grant
-		{writer, ActionDecrypt, "claims", Decision{Encrypt, "claims", false, half}, ""},
+		{writer, ActionEncrypt, "claims", Decision{Mode: Encrypt, Scope: "claims", AcceptPlaintext: false, Lease: half}, ""},
+		{writer, ActionEncrypt, "claims.x", Decision{Mode: Encrypt, Scope: "claims", AcceptPlaintext: false, Lease: half}, ""},
+		{writer, ActionEncrypt, "claims.public", Decision{Mode: Encrypt, Scope: "claims", AcceptPlaintext: false, Lease: half}, ""}, // the first rule that matches
+		{writer, ActionEncrypt, "claims.secret", Decision{Mode: Encrypt, Scope: "claims", AcceptPlaintext: false, Lease: half}, ""},
+		{writer, ActionEncrypt, "pays", Decision{Mode: Encrypt, Scope: "pays", AcceptPlaintext: false, Lease: half}, ""}, // its own scope
+		{writer, ActionEncrypt, "public.x", Decision{Mode: Clear, Scope: "public.x", AcceptPlaintext: true, Lease: half}, ""},
+		{writer, ActionEncrypt, "a.secret", Decision{Mode: Forbid, Scope: "a.secret", AcceptPlaintext: false, Lease: half}, ""},
+		{writer, ActionEncrypt, "claims-old", Decision{Mode: Encrypt, Scope: "claims-old", AcceptPlaintext: true, Lease: half}, ""},
+		{reader, ActionDecrypt, "claims", Decision{Mode: Encrypt, Scope: "claims", AcceptPlaintext: false, Lease: own}, ""},
+		{"analytics-7", ActionDecrypt, "claims", Decision{Mode: Encrypt, Scope: "claims", AcceptPlaintext: false, Lease: own}, ""}, // the first grant
+		{writer, ActionDecrypt, "claims", Decision{Mode: Encrypt, Scope: "claims", AcceptPlaintext: false, Lease: half}, ""},
 
 		{writer, ActionEncrypt, "nowhere", Decision{}, refusal.TopicUnknown},
 		{writer, ActionEncrypt, "paying", Decision{}, refusal.TopicUnknown}, // granted, but no rule names it
@@ -98,7 +98,7 @@ func TestTopicDecisions(t *testing.T) {
 		{"spiffe://example.org/a/b", ActionDecrypt, "claims", Decision{}, refusal.NotAuthorized}, // * does not match /
 		{"operator", ActionRotate, "claims", Decision{}, refusal.NotAuthorized},                  // granted on scopes only
 	} {
-		got, err := p.Topic(c.principal, c.action, c.topic)
+		got, err := p.Topic(Asker{Principal: c.principal}, c.action, c.topic)
 		if got != c.want || codeOf(err) != c.code || (err == nil) != (c.code == "") {
 			t.Errorf("%s %s %s: %+v, %v; want %+v, %s", c.principal, c.action, c.topic, got, err, c.want, c.code)
 		}
@@ -120,7 +120,7 @@ func TestRotateDecisions(t *testing.T) {
 		{writer, "claims", refusal.NotAuthorized},
 		{"", "claims", refusal.NotAuthorized},
 	} {
-		if err := p.Rotate(c.principal, c.scope); codeOf(err) != c.code || (err == nil) != (c.code == "") {
+		if err := p.Rotate(Asker{Principal: c.principal}, c.scope); codeOf(err) != c.code || (err == nil) != (c.code == "") {
 			t.Errorf("%s %s: %v, want %q", c.principal, c.scope, err, c.code)
 		}
 	}
@@ -177,7 +177,7 @@ func TestDefaultLease(t *testing.T) {
 	} {
 		p := parse(t, fmt.Sprintf("version: 1\n%s\ntopics: [{topics: [\"*\"], mode: encrypt}]\n"+
 			"grants: [{principals: [p], actions: [encrypt], topics: [\"*\"]}]\n", text))
-		if got, err := p.Topic("p", ActionEncrypt, "t"); err != nil || got.Lease != want {
+		if got, err := p.Topic(Asker{Principal: "p"}, ActionEncrypt, "t"); err != nil || got.Lease != want {
 			t.Errorf("%s: %+v, %v", text, got.Lease, err)
 		}
 	}

@@ -4,6 +4,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/names"
 )
@@ -51,6 +52,18 @@ func globList(target *[]glob, check func(string) error, principal bool) func(nod
 		})
 		return err
 	}
+}
+
+// checkPrincipalPattern allows names, with * and ?, and ** only where it means something.
+func checkPrincipalPattern(pattern string) error {
+	if err := names.CheckPrincipal(pattern); err != nil {
+		return err
+	}
+	prefix, cut := strings.CutSuffix(pattern, below)
+	if strings.Contains(prefix, "**") || cut && !strings.HasPrefix(prefix, spiffe) {
+		return fmt.Errorf("** stands at the end of a SPIFFE id only, as in spiffe://example.org/team/**")
+	}
+	return nil
 }
 
 // checkTopicPattern allows the characters of topic names and the two wildcards.

@@ -130,12 +130,14 @@ func (s *Server) Addresses() Addresses {
 }
 
 // Run serves until ctx ends, then answers what it has begun and closes everything [CL-API-019]. The policy is read again
-// for every value on reload.
+// for every value on reload, and when its file has changed [CL-POL-014].
 func (s *Server) Run(ctx context.Context, reload <-chan os.Signal) error {
 	failed := make(chan error, 2)
 	go func() { failed <- s.api.ServeTLS(netutil.LimitListener(s.lis[0], s.cfg.Limits.Connections), "", "") }()
 	go func() { failed <- s.admin.Serve(netutil.LimitListener(s.lis[1], s.cfg.Limits.Connections)) }()
 	s.log.Info("serving", "api", s.lis[0].Addr().String(), "admin", s.lis[1].Addr().String(), "policy", s.cfg.Policy, "audit", s.cfg.Audit)
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -143,19 +145,13 @@ func (s *Server) Run(ctx context.Context, reload <-chan os.Signal) error {
 		case err := <-failed:
 			return errors.Join(err, s.closeAll())
 		case <-reload:
-			s.reload()
+			s.reloaded(s.policy.Reload())
+		case <-look.C:
+			if changed, err := s.policy.ReloadChanged(); changed {
+				s.reloaded(err)
+			}
 		}
 	}
-}
-
-func (s *Server) reload() {
-	err := s.policy.Reload()
-	s.metrics.Reloaded(err)
-	if err != nil {
-		s.log.Error("the policy is invalid; the one in force stays", "error", err)
-		return
-	}
-	s.log.Info("policy reloaded", "policy", s.cfg.Policy)
 }
 
 // shutdown lets calls end within the grace period, closes the rest, and then what they used.

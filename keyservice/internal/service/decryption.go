@@ -43,7 +43,7 @@ func (d *DecryptionKeys) Wipe() {
 func (s *Service) DecryptionKeys(ctx context.Context, call Call, topic string, kids []datakey.ID) (DecryptionKeys, error) {
 	record := call.Record(policy.ActionDecrypt)
 	record.Topic = topic
-	decision, err := s.Policies.Current().Topic(call.Principal, policy.ActionDecrypt, topic)
+	decision, err := s.Policies.Current().Topic(call.Asker(), policy.ActionDecrypt, topic)
 	if err == nil {
 		record.Scope, record.Mode = decision.Scope, string(decision.Mode)
 		err = checkForbidden(decision, topic)

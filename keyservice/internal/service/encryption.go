@@ -33,7 +33,7 @@ type EncryptionKey struct {
 func (s *Service) EncryptionKey(ctx context.Context, call Call, topic string, usage *Usage) (EncryptionKey, error) {
 	record := call.Record(policy.ActionEncrypt)
 	record.Topic = topic
-	decision, err := s.Policies.Current().Topic(call.Principal, policy.ActionEncrypt, topic)
+	decision, err := s.Policies.Current().Topic(call.Asker(), policy.ActionEncrypt, topic)
 	if err != nil {
 		return EncryptionKey{}, s.Refuse(ctx, record, err)
 	}
@@ -112,7 +112,7 @@ func (s *Service) release(ctx context.Context, record audit.Record, answer Encry
 func (s *Service) Rotate(ctx context.Context, call Call, scope string) (datakey.ID, error) {
 	record := call.Record(policy.ActionRotate)
 	record.Scope = scope
-	if err := s.Policies.Current().Rotate(call.Principal, scope); err != nil {
+	if err := s.Policies.Current().Rotate(call.Asker(), scope); err != nil {
 		return datakey.ID{}, s.Refuse(ctx, record, err)
 	}
 	record.Outcome = audit.Begun

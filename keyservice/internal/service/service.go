@@ -4,8 +4,10 @@ package service
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/audit"
@@ -46,6 +48,15 @@ type Call struct {
 	RequestID string
 	Principal string // empty when it is not known
 	Remote    string
+
+	Certificate *x509.Certificate // nil: none was shown
+	Claims      map[string]any    // of the JWT; nil: none was shown
+}
+
+// Asker is the caller as the policy sees him.
+func (c Call) Asker() policy.Asker {
+	remote, _ := netip.ParseAddrPort(c.Remote) // else unknown: a condition on it then refuses
+	return policy.Asker{Principal: c.Principal, Remote: remote.Addr(), Certificate: c.Certificate, Claims: c.Claims}
 }
 
 // Record begins an audit record of this call.
