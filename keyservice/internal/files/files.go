@@ -122,6 +122,22 @@ func CreateSecret(path string, data []byte) (err error) {
 	return SyncFolder(filepath.Dir(path))
 }
 
+// ReplaceSecret puts a new content in place of a file's, whole or not at all: the file has mode 0600 and is synced with
+// its folder.
+func ReplaceSecret(path string, data []byte) error {
+	next := path + ".next"
+	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) { // of an attempt that was cut off
+		return err
+	}
+	if err := CreateSecret(next, data); err != nil {
+		return err
+	}
+	if err := os.Rename(next, path); err != nil {
+		return err
+	}
+	return SyncFolder(filepath.Dir(path))
+}
+
 // SyncFolder makes the names of new files in a folder last.
 func SyncFolder(dir string) (err error) {
 	d, err := os.Open(dir) // #nosec G304 -- as above

@@ -2,16 +2,17 @@
 // and small installations.
 //
 // Buckets: meta (format, and a value that shows whether KEK and file belong together), keys (kid to record), scopes
-// (scope to its current kid).
+// (scope to its current kid), documents (name to version and text, encrypted under the KEK).
 package embedded
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/tink-crypto/tink-go/v2/tink"
 	"go.etcd.io/bbolt"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/datakey"
@@ -19,13 +20,14 @@ import (
 )
 
 var (
-	metaBucket   = []byte("meta")
-	keysBucket   = []byte("keys")
-	scopesBucket = []byte("scopes")
-	formatName   = []byte("format")
-	formatValue  = []byte("cipherlane-keyservice store 1")
-	checkName    = []byte("kek-check")
-	checkValue   = []byte("this store and this KEK belong together")
+	metaBucket      = []byte("meta")
+	keysBucket      = []byte("keys")
+	scopesBucket    = []byte("scopes")
+	documentsBucket = []byte("documents")
+	formatName      = []byte("format")
+	formatValue     = []byte("cipherlane-keyservice store 1")
+	checkName       = []byte("kek-check")
+	checkValue      = []byte("this store and this KEK belong together")
 )
 
 // Paths says where the two files are.
@@ -36,19 +38,34 @@ type Paths struct {
 
 // Store implements store.Store.
 type Store struct {
-	db  *bbolt.DB
-	kek tink.AEAD
+	db    *bbolt.DB
+	paths Paths
+	kek   atomic.Pointer[kek]
+	using sync.RWMutex // read: a transaction runs; write: pages are overwritten
+	keks  sync.Mutex   // held while the keyset is changed
+}
+
+func (s *Store) view(do func(*bbolt.Tx) error) error {
+	s.using.RLock()
+	defer s.using.RUnlock()
+	return s.db.View(do)
+}
+
+func (s *Store) update(do func(*bbolt.Tx) error) error {
+	s.using.RLock()
+	defer s.using.RUnlock()
+	return s.db.Update(do)
 }
 
 var _ store.Store = (*Store)(nil)
 
-// Current implements store.Store.
+// Current implements store.Keys.
 func (s *Store) Current(ctx context.Context, scope string) (store.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Record{}, err
 	}
 	var found store.Record
-	err := s.db.View(func(tx *bbolt.Tx) (err error) {
+	err := s.view(func(tx *bbolt.Tx) (err error) {
 		found, err = currentOf(tx, scope)
 		return err
 	})
@@ -72,7 +89,7 @@ func (s *Store) first(scope string) (store.Record, error) {
 		return store.Record{}, err
 	}
 	var found store.Record
-	err = s.db.Update(func(tx *bbolt.Tx) (err error) {
+	err = s.update(func(tx *bbolt.Tx) (err error) {
 		if found, err = currentOf(tx, scope); err == nil {
 			return errHasCurrent
 		}
@@ -91,8 +108,18 @@ func (s *Store) first(scope string) (store.Record, error) {
 	}
 }
 
-// Rotate implements store.Store.
+// Rotate implements store.Keys.
 func (s *Store) Rotate(ctx context.Context, scope string) (store.Record, error) {
+	return s.makeNext(ctx, scope, func(store.Record) bool { return true })
+}
+
+// Replace implements store.Keys.
+func (s *Store) Replace(ctx context.Context, scope string, old datakey.ID) (store.Record, error) {
+	return s.makeNext(ctx, scope, func(current store.Record) bool { return current.ID == old })
+}
+
+// makeNext makes a new current key, unless the one that is current when it is stored is to stay.
+func (s *Store) makeNext(ctx context.Context, scope string, due func(current store.Record) bool) (store.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Record{}, err
 	}
@@ -100,7 +127,18 @@ func (s *Store) Rotate(ctx context.Context, scope string) (store.Record, error) 
 	if err != nil {
 		return store.Record{}, err
 	}
-	if err := s.db.Update(func(tx *bbolt.Tx) error { return putCurrent(tx, made) }); err != nil {
+	err = s.update(func(tx *bbolt.Tx) error {
+		current, err := currentOf(tx, scope)
+		if err != nil && !errors.Is(err, errNoCurrent) {
+			return err
+		}
+		if err == nil && !due(current) {
+			made = current
+			return errHasCurrent
+		}
+		return putCurrent(tx, made)
+	})
+	if err != nil && !errors.Is(err, errHasCurrent) {
 		return store.Record{}, fmt.Errorf("store a new key of scope %s: %w", scope, err)
 	}
 	return made, nil
@@ -115,17 +153,17 @@ func (s *Store) newRecord(scope string) (store.Record, error) {
 		return store.Record{}, err
 	}
 	created := time.Now().UTC().Truncate(time.Millisecond)
-	wrapped, err := key.Wrap(s.kek, associatedData(id, created.UnixMilli(), scope))
+	wrapped, err := key.Wrap(s.kek.Load(), associatedData(id, created.UnixMilli(), scope))
 	if err != nil {
 		return store.Record{}, err
 	}
 	return store.Record{ID: id, Scope: scope, Created: created, Wrapped: wrapped}, nil
 }
 
-// Lookup implements store.Store.
+// Lookup implements store.Keys.
 func (s *Store) Lookup(ctx context.Context, _ string, ids []datakey.ID) (map[datakey.ID]store.Record, error) {
 	found := make(map[datakey.ID]store.Record, len(ids))
-	err := s.db.View(func(tx *bbolt.Tx) error {
+	err := s.view(func(tx *bbolt.Tx) error {
 		for _, id := range ids {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -144,7 +182,7 @@ func (s *Store) Lookup(ctx context.Context, _ string, ids []datakey.ID) (map[dat
 	return found, err
 }
 
-// Unwrap implements store.Store.
+// Unwrap implements store.Keys.
 func (s *Store) Unwrap(ctx context.Context, records []store.Record) ([]*datakey.Key, error) {
 	keys := make([]*datakey.Key, 0, len(records))
 	for _, r := range records {
@@ -164,13 +202,13 @@ func (s *Store) unwrap(ctx context.Context, r store.Record) (*datakey.Key, error
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return datakey.Unwrap(s.kek, r.Wrapped, associatedData(r.ID, r.Created.UnixMilli(), r.Scope), r.ID)
+	return datakey.Unwrap(s.kek.Load(), r.Wrapped, associatedData(r.ID, r.Created.UnixMilli(), r.Scope), r.ID)
 }
 
-// Currents implements store.Store.
+// Currents implements store.Keys.
 func (s *Store) Currents(ctx context.Context) ([]store.Record, error) {
 	var all []store.Record
-	err := s.db.View(func(tx *bbolt.Tx) error {
+	err := s.view(func(tx *bbolt.Tx) error {
 		return tx.Bucket(scopesBucket).ForEach(func(scope, _ []byte) error {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -188,7 +226,7 @@ func (s *Store) Check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.db.View(s.checkMeta)
+	return s.view(s.checkMeta)
 }
 
 // Close implements store.Store.

@@ -103,9 +103,8 @@ func walk(f io.ReaderAt, m meta) error {
 	if m.high < 4 {
 		return errors.New("its header is damaged")
 	}
-	l := &layout{file: f, pageSize: m.pageSize, used: make([]bool, m.high)}
-	l.used[0], l.used[1] = true, true
-	if err := l.freelist(m.freelist); err != nil {
+	l, _, err := newLayout(f, m)
+	if err != nil {
 		return err
 	}
 	if _, err := l.page(m.root, 0); err != nil {
@@ -117,6 +116,14 @@ func walk(f io.ReaderAt, m meta) error {
 		}
 	}
 	return nil
+}
+
+// newLayout begins a walk: it claims the headers and the pages that hold nothing, which it gives.
+func newLayout(f io.ReaderAt, m meta) (l *layout, free []uint64, err error) {
+	l = &layout{file: f, pageSize: m.pageSize, used: make([]bool, m.high)}
+	l.used[0], l.used[1] = true, true
+	free, err = l.freelist(m.freelist)
+	return l, free, err
 }
 
 // claim marks a page as used, and refuses one that does not exist or is used already.
@@ -151,25 +158,27 @@ func (l *layout) read(id uint64) ([]byte, error) {
 	return data, err
 }
 
-// freelist claims the pages that hold nothing.
-func (l *layout) freelist(id uint64) error {
+// freelist claims the pages that hold nothing, and gives them.
+func (l *layout) freelist(id uint64) (free []uint64, err error) {
 	data, err := l.read(id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	count, ids := uint64(native.Uint16(data[10:])), data[headerSize:]
 	if count == 0xFFFF { // then the first id is the count
 		count, ids = native.Uint64(ids), ids[8:]
 	}
 	if native.Uint16(data[8:]) != freelistKind || count > uint64(len(ids)/8) {
-		return errors.New("its list of free pages is damaged")
+		return nil, errors.New("its list of free pages is damaged")
 	}
 	for i := range count {
-		if err := l.claim(native.Uint64(ids[8*i:])); err != nil {
-			return err
+		page := native.Uint64(ids[8*i:])
+		if err := l.claim(page); err != nil {
+			return nil, err
 		}
+		free = append(free, page)
 	}
-	return nil
+	return free, nil
 }
 
 // page walks a page and all below it, and gives its first key.

@@ -45,7 +45,7 @@ func Init(paths Paths) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return s.db.Update(s.putMeta)
+	return s.update(s.putMeta)
 }
 
 func prepareFolder(dir string) error {
@@ -99,7 +99,9 @@ func openFile(paths Paths) (*Store, error) {
 	if err != nil {
 		return nil, openError(paths.Keys, err)
 	}
-	return &Store{db: db, kek: kek}, nil
+	s := &Store{db: db, paths: paths}
+	s.kek.Store(kek)
+	return s, nil
 }
 
 // errInUse says that another process has the file open.

@@ -18,9 +18,10 @@ import (
 
 // stored is the value in the keys bucket.
 type stored struct {
-	Scope   string `json:"scope"`
-	Created int64  `json:"created_ms"`
-	Wrapped []byte `json:"wrapped"`
+	Scope     string `json:"scope"`
+	Created   int64  `json:"created_ms"`
+	Wrapped   []byte `json:"wrapped,omitempty"`
+	Destroyed int64  `json:"destroyed_ms,omitzero"`
 }
 
 var (
@@ -65,34 +66,68 @@ func decodeRecord(id datakey.ID, value []byte) (store.Record, error) {
 	if err := names.CheckTopic(s.Scope); err != nil {
 		return store.Record{}, fmt.Errorf("the record of key %s has an invalid scope: %w", id, err)
 	}
-	return store.Record{ID: id, Scope: s.Scope, Created: time.UnixMilli(s.Created).UTC(), Wrapped: s.Wrapped}, nil
+	r := store.Record{ID: id, Scope: s.Scope, Created: time.UnixMilli(s.Created).UTC(), Wrapped: s.Wrapped}
+	if s.Destroyed != 0 {
+		r.Destroyed = time.UnixMilli(s.Destroyed).UTC()
+	}
+	if r.IsDestroyed() == (len(r.Wrapped) > 0) {
+		return store.Record{}, fmt.Errorf("the record of key %s is damaged: a key is either wrapped or destroyed", id)
+	}
+	return r, nil
 }
 
 // putCurrent stores a key and makes it its scope's current one.
 func putCurrent(tx *bbolt.Tx, r store.Record) error {
-	value, err := json.Marshal(stored{Scope: r.Scope, Created: r.Created.UnixMilli(), Wrapped: r.Wrapped})
-	if err != nil {
-		return err
-	}
-	if err := tx.Bucket(keysBucket).Put(r.ID[:], value); err != nil {
+	if err := putRecord(tx, r); err != nil {
 		return err
 	}
 	return tx.Bucket(scopesBucket).Put([]byte(r.Scope), r.ID[:])
 }
 
+func putRecord(tx *bbolt.Tx, r store.Record) error {
+	s := stored{Scope: r.Scope, Created: r.Created.UnixMilli(), Wrapped: r.Wrapped}
+	if r.IsDestroyed() {
+		s.Destroyed = r.Destroyed.UnixMilli()
+	}
+	value, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return tx.Bucket(keysBucket).Put(r.ID[:], value)
+}
+
 // putMeta writes what checkMeta looks for.
 func (s *Store) putMeta(tx *bbolt.Tx) error {
-	for _, name := range [][]byte{metaBucket, keysBucket, scopesBucket} {
+	for _, name := range [][]byte{metaBucket, keysBucket, scopesBucket, documentsBucket} {
 		if _, err := tx.CreateBucket(name); err != nil {
 			return err
 		}
 	}
-	check, err := s.kek.Encrypt(checkValue, checkName)
+	return errors.Join(tx.Bucket(metaBucket).Put(formatName, formatValue), s.putCheck(tx))
+}
+
+func (s *Store) putCheck(tx *bbolt.Tx) error {
+	check, err := s.kek.Load().Encrypt(checkValue, checkName)
 	if err != nil {
 		return err
 	}
-	meta := tx.Bucket(metaBucket)
-	return errors.Join(meta.Put(formatName, formatValue), meta.Put(checkName, check))
+	return tx.Bucket(metaBucket).Put(checkName, check)
+}
+
+// addDocuments makes the bucket of documents in a store that was made before there were any.
+func (s *Store) addDocuments() error {
+	missing := false
+	err := s.view(func(tx *bbolt.Tx) error {
+		missing = tx.Bucket(documentsBucket) == nil
+		return nil
+	})
+	if err != nil || !missing {
+		return err
+	}
+	return s.update(func(tx *bbolt.Tx) error {
+		_, err := tx.CreateBucketIfNotExists(documentsBucket)
+		return err
+	})
 }
 
 // checkMeta tells whether file, format and KEK belong together.
@@ -104,7 +139,7 @@ func (s *Store) checkMeta(tx *bbolt.Tx) error {
 	if !bytes.Equal(meta.Get(formatName), formatValue) {
 		return errFormat
 	}
-	got, err := s.kek.Decrypt(meta.Get(checkName), checkName)
+	got, err := s.kek.Load().Decrypt(meta.Get(checkName), checkName)
 	if err != nil || !bytes.Equal(got, checkValue) {
 		return errors.New("the KEK does not fit: it belongs to another store, or one of the two is damaged")
 	}

@@ -15,19 +15,22 @@ import (
 
 // verify walks all buckets and unwraps every key.
 func (s *Store) verify() error {
-	return s.db.View(func(tx *bbolt.Tx) error {
-		if err := s.checkMeta(tx); err != nil {
-			return err
-		}
+	if err := s.view(s.checkMeta); err != nil {
+		return err
+	}
+	if err := s.addDocuments(); err != nil {
+		return err
+	}
+	return s.view(func(tx *bbolt.Tx) error {
 		scopes, err := s.verifyKeys(tx)
 		if err != nil {
 			return err
 		}
-		return verifyScopes(tx, scopes)
+		return errors.Join(verifyScopes(tx, scopes), s.verifyDocuments(tx))
 	})
 }
 
-// verifyKeys unwraps every key and gives the scopes that they have.
+// verifyKeys unwraps every key that is not destroyed and gives the scopes that they have.
 func (s *Store) verifyKeys(tx *bbolt.Tx) (map[string]bool, error) {
 	scopes := map[string]bool{}
 	keys := tx.Bucket(keysBucket)
@@ -39,13 +42,15 @@ func (s *Store) verifyKeys(tx *bbolt.Tx) (map[string]bool, error) {
 		if err != nil {
 			return err
 		}
-		key, err := s.unwrap(context.Background(), r)
-		if err != nil {
-			return err
-		}
-		key.Wipe()
 		scopes[r.Scope] = true
-		return nil
+		if r.IsDestroyed() {
+			return nil
+		}
+		key, err := s.unwrap(context.Background(), r)
+		if err == nil {
+			key.Wipe()
+		}
+		return err
 	})
 	return scopes, err
 }

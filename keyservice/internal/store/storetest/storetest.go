@@ -18,6 +18,8 @@ type Backend struct {
 	New func(t *testing.T) (open func() store.Store)
 	// Replicas tells whether several may be open at once.
 	Replicas bool
+	// Holds tells whether the last store made holds these bytes anywhere. May be nil.
+	Holds func(t *testing.T, data []byte) bool
 	// Staleness is how long another replica may go on with an older current key.
 	Staleness time.Duration
 }
@@ -28,10 +30,13 @@ func Run(t *testing.T, b Backend) {
 	tests := map[string]func(*testing.T, Backend){
 		"Current": testCurrent, "Rotate": testRotate, "Lookup": testLookup, "Unwrap": testUnwrap, "Tampered": testTampered,
 		"FirstKey": testFirstKey, "Reopen": testReopen, "ScopeNames": testScopeNames, "Cancelled": testCancelled,
-		"Currents": testCurrents, "ConcurrentRotations": testConcurrentRotations,
+		"Currents": testCurrents, "ConcurrentRotations": testConcurrentRotations, "Replace": testReplace,
+		"ConcurrentReplace": testConcurrentReplace, "List": testList, "Destroy": testDestroy, "DestroyRefused": testDestroyRefused,
+		"Documents": testDocuments, "ConcurrentDocuments": testConcurrentDocuments, "Rewrap": testRewrap,
+		"RewrapInterrupted": testRewrapInterrupted,
 	}
 	if b.Replicas {
-		tests["OtherReplica"] = testOtherReplica
+		tests["OtherReplica"], tests["DestroyedElsewhere"] = testOtherReplica, testDestroyedElsewhere
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { test(t, b) })

@@ -63,7 +63,7 @@ func (c *client) get(ctx context.Context, path string, query map[string][]string
 }
 
 // put writes body, which is wiped after, to path. Every write that the store makes may be repeated: it either has a
-// version to compare (KV) or changes nothing the second time.
+// version to compare (KV), changes nothing the second time, or makes one more version of a KEK than is needed.
 func (c *client) put(ctx context.Context, path string, body, answer any) error {
 	encoded, err := json.Marshal(body)
 	if err != nil {

@@ -1,7 +1,10 @@
 package vault
 
 import (
+	"fmt"
 	"log/slog"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
@@ -21,13 +24,41 @@ func runContract(t *testing.T, line string, server *testvault.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var last Options
 	storetest.Run(t, storetest.Backend{Replicas: true, Staleness: currentTTL, New: func(t *testing.T) func() store.Store {
 		t.Helper()
 		o := newPlace(t, server)
 		initialise(t, o)
+		last = o
 		return func() store.Store { return open(t, o) }
+	}, Holds: func(t *testing.T, data []byte) bool {
+		t.Helper()
+		return kvHolds(t, server, last.KV, "keyservice/", string(data))
 	}})
 	testvault.Report(t, line+" (version "+version.Version+")")
+}
+
+// kvHolds looks through every version of every document below a folder, as root.
+func kvHolds(t *testing.T, server *testvault.Server, mount, folder, text string) bool {
+	t.Helper()
+	listed, err := server.Root.Logical().List(mount + "/metadata/" + folder)
+	if err != nil || listed == nil {
+		t.Fatal(folder, err)
+	}
+	names, _ := listed.Data["keys"].([]any)
+	for _, one := range names {
+		name := folder + fmt.Sprint(one)
+		if strings.HasSuffix(name, "/") && kvHolds(t, server, mount, name, text) {
+			return true
+		}
+		for version := range 12 {
+			secret, err := server.Root.Logical().ReadWithData(mount+"/data/"+name, map[string][]string{"version": {strconv.Itoa(version)}})
+			if err == nil && secret != nil && strings.Contains(fmt.Sprint(secret.Data["data"]), text) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // newPlace gives options for a place of their own in a Vault.

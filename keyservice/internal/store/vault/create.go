@@ -24,8 +24,8 @@ func (s *Store) makeFirst(ctx context.Context, sc *scope, h head) (store.Record,
 		if h.version > 0 {
 			return h.current, true
 		}
-		if len(p.keys) > 0 { // finish what another began
-			return p.keys[len(p.keys)-1], false
+		if last := len(p.keys) - 1; last >= 0 && !p.keys[last].IsDestroyed() { // finish what another began
+			return p.keys[last], false
 		}
 		return made, false
 	})
@@ -35,6 +35,16 @@ func (s *Store) makeFirst(ctx context.Context, sc *scope, h head) (store.Record,
 func (s *Store) makeNext(ctx context.Context, sc *scope, h head) (store.Record, error) {
 	return s.makeKey(ctx, sc, h, func(h head, made store.Record, _ page) (store.Record, bool) {
 		return made, h.current.ID == made.ID // true after a write whose answer was lost
+	})
+}
+
+// makeInstead makes a new current key in place of old, unless another is current. The caller has the turn.
+func (s *Store) makeInstead(ctx context.Context, sc *scope, h head, old datakey.ID) (store.Record, error) {
+	return s.makeKey(ctx, sc, h, func(h head, made store.Record, _ page) (store.Record, bool) {
+		if h.version > 0 && h.current.ID != old {
+			return h.current, true
+		}
+		return made, false
 	})
 }
 
@@ -83,16 +93,26 @@ func (s *Store) putCurrent(ctx context.Context, sc *scope, h head, made store.Re
 	return current, s.putHead(ctx, sc, head{h.version, number, current})
 }
 
-func (p page) holds(id datakey.ID) bool {
-	return slices.ContainsFunc(p.keys, func(r store.Record) bool { return r.ID == id })
+func (p page) holds(id datakey.ID) bool { return p.indexOf(id) >= 0 }
+
+func (p page) indexOf(id datakey.ID) int {
+	return slices.IndexFunc(p.keys, func(r store.Record) bool { return r.ID == id })
 }
 
 func (s *Store) putOnPage(ctx context.Context, sc *scope, number int, p page, r store.Record) error {
-	if p.holds(r.ID) {
+	if at := p.indexOf(r.ID); at >= 0 {
+		if p.keys[at].IsDestroyed() { // by an operator, before it was current
+			return &Error{Reason: Conflict, Op: "make a key current", Text: "it was destroyed meanwhile"}
+		}
 		return nil
 	}
-	asked := time.Now()
 	p.keys = append(slices.Clone(p.keys), r)
+	return s.putPage(ctx, sc, number, p)
+}
+
+// putPage writes a page in place of the version that was read.
+func (s *Store) putPage(ctx context.Context, sc *scope, number int, p page) error {
+	asked := time.Now()
 	version, err := s.kv.write(ctx, pageName(sc.name, number), p.version, p.document(sc.name))
 	if err != nil {
 		return err
@@ -120,16 +140,16 @@ func (s *Store) newRecord(ctx context.Context, scope, kek string) (store.Record,
 		return store.Record{}, nil, err
 	}
 	key := datakey.Generate()
-	r := store.Record{Scope: scope, Created: time.Now().UTC().Truncate(time.Millisecond)}
-	var err error
-	if r.ID, err = key.ID(); err == nil {
-		r.Wrapped, err = key.Wrap(remoteKEK{ctx, s.transit, kek}, associatedData(r))
+	id, err := key.ID()
+	if err == nil {
+		made := store.Record{ID: id, Scope: scope, Created: time.Now().UTC().Truncate(time.Millisecond)}
+		var wrapped []store.Record
+		if wrapped, err = s.transit.wrapMany(ctx, kek, []store.Record{made}, []*datakey.Key{key}); err == nil {
+			return wrapped[0], key, nil
+		}
 	}
-	if err != nil {
-		key.Wipe()
-		return store.Record{}, nil, err
-	}
-	return r, key, nil
+	key.Wipe()
+	return store.Record{}, nil, err
 }
 
 // rememberKey spares the first use of a key that was made here the way to Vault.

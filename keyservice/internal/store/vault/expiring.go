@@ -16,6 +16,7 @@ type expiring[K comparable, V any] struct {
 	drop func(V)
 
 	mu    sync.Mutex
+	floor time.Time  // what was asked for before is not taken any more
 	order *list.List // of *entry, oldest first
 	at    map[K]*list.Element
 }
@@ -54,7 +55,7 @@ func (c *expiring[K, V]) put(key K, value V, since time.Time) {
 	if e, ok := c.at[key]; ok {
 		c.remove(e)
 	}
-	if time.Since(since) >= c.ttl {
+	if time.Since(since) >= c.ttl || since.Before(c.floor) {
 		c.drop(value)
 		return
 	}
@@ -77,10 +78,11 @@ func (c *expiring[K, V]) sweep() {
 	}
 }
 
-// clear drops everything.
+// clear drops everything, and what is still on its way.
 func (c *expiring[K, V]) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.floor = time.Now()
 	for c.order.Len() > 0 {
 		c.remove(c.order.Front())
 	}

@@ -46,36 +46,20 @@ func fill(t *testing.T, s *Store, name string, count int) []datakey.ID {
 	return ids
 }
 
-// collector is a KEK that keeps what it should encrypt, so that keys can be wrapped many at once.
-type collector struct{ items []item }
-
-func (c *collector) Encrypt(plaintext, associatedData []byte) ([]byte, error) {
-	c.items = append(c.items, item{Plaintext: slices.Clone(plaintext), AssociatedData: associatedData})
-	return nil, nil
-}
-
-func (*collector) Decrypt(_, _ []byte) ([]byte, error) { return nil, nil }
-
 func wrapMany(t *testing.T, s *Store, scope string, count int) []store.Record {
 	t.Helper()
-	records, c := make([]store.Record, count), &collector{}
+	records, keys := make([]store.Record, count), make([]*datakey.Key, count)
 	for i := range records {
-		key := datakey.Generate()
-		id, err := key.ID()
+		keys[i] = datakey.Generate()
+		id, err := keys[i].ID()
 		if err != nil {
 			t.Fatal(err)
 		}
 		records[i] = store.Record{ID: id, Scope: scope, Created: time.Now().UTC().Truncate(time.Millisecond)}
-		if _, err := key.Wrap(c, associatedData(records[i])); err != nil {
-			t.Fatal(err)
-		}
 	}
-	results, err := s.transit.batch(t.Context(), "encrypt", kekName(scope), c.items)
+	records, err := s.transit.wrapMany(t.Context(), kekName(scope), records, keys)
 	if err != nil {
 		t.Fatal(err)
-	}
-	for i, r := range results {
-		records[i].Wrapped = []byte(r.Ciphertext)
 	}
 	return records
 }

@@ -5,6 +5,7 @@ package vault
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -62,6 +63,37 @@ func (k *kv) write(ctx context.Context, name string, version int, document any) 
 		return 0, noAbsence(err, "PUT "+k.dataPath(name))
 	}
 	return answer.Data.Version, nil
+}
+
+// purge destroys every version of a document but the newest: what stood in them is gone from Vault.
+func (k *kv) purge(ctx context.Context, name string) error {
+	var answer struct {
+		Data struct {
+			Current  int `json:"current_version"`
+			Versions map[string]struct {
+				Destroyed bool `json:"destroyed"`
+			} `json:"versions"`
+		} `json:"data"`
+	}
+	path := k.mount + "/metadata/" + k.folder + "/" + name
+	if err := k.client.get(ctx, path, nil, &answer); err != nil {
+		return noAbsence(err, "GET "+path)
+	}
+	older := []int{}
+	for text, v := range answer.Data.Versions {
+		number, err := strconv.Atoi(text)
+		if err != nil || answer.Data.Current < 1 {
+			return &Error{Reason: BadAnswer, Op: "GET " + path, Text: "a version that is not a number"}
+		}
+		if !v.Destroyed && number < answer.Data.Current {
+			older = append(older, number)
+		}
+	}
+	if len(older) == 0 {
+		return nil
+	}
+	path = k.mount + "/destroy/" + k.folder + "/" + name
+	return noAbsence(k.client.put(ctx, path, map[string][]int{"versions": older}, nil), "PUT "+path)
 }
 
 // list gives the names of the documents in a folder.

@@ -3,6 +3,7 @@
 //	meta                 shows that this is a store, and that KV and KEKs belong together
 //	scopes/NAME          the scope's current key, and the number of its last page
 //	keys/NAME/NUMBER     a page: up to pageSize keys of the scope in the order in which they were made
+//	documents/KIND/NAME  what the service keeps beside the keys
 //
 // NAME is made of the scope. Everything read is checked as if somebody else had written it.
 
@@ -41,17 +42,19 @@ func nameOf(scope string) string {
 	return "scope-" + scope + "-v1"
 }
 
-func kekName(scope string) string  { return "cipherlane-" + nameOf(scope) }
-func headName(scope string) string { return scopesDir + "/" + nameOf(scope) }
+func kekName(scope string) string          { return "cipherlane-" + nameOf(scope) }
+func headName(scope string) string         { return scopesDir + "/" + nameOf(scope) }
+func documentName(kind, key string) string { return "documents/" + kind + "/" + nameOf(key) }
 func pageName(scope string, number int) string {
 	return "keys/" + nameOf(scope) + "/" + strconv.Itoa(number)
 }
 
 // keyDocument is a data key as it stands in a document.
 type keyDocument struct {
-	Kid     string `json:"kid"`
-	Created int64  `json:"created_ms"`
-	Wrapped string `json:"wrapped"`
+	Kid       string `json:"kid"`
+	Created   int64  `json:"created_ms"`
+	Wrapped   string `json:"wrapped,omitzero"`
+	Destroyed int64  `json:"destroyed_ms,omitzero"`
 }
 
 type metaDocument struct {
@@ -71,7 +74,11 @@ type pageDocument struct {
 }
 
 func documentOf(r store.Record) keyDocument {
-	return keyDocument{Kid: r.ID.String(), Created: r.Created.UnixMilli(), Wrapped: string(r.Wrapped)}
+	d := keyDocument{Kid: r.ID.String(), Created: r.Created.UnixMilli(), Wrapped: string(r.Wrapped)}
+	if r.IsDestroyed() {
+		d.Destroyed = r.Destroyed.UnixMilli()
+	}
+	return d
 }
 
 // record checks a key that was read.
@@ -80,10 +87,16 @@ func (d keyDocument) record(scope string) (store.Record, error) {
 	if err != nil {
 		return store.Record{}, err
 	}
-	if !isWrapped(d.Wrapped) {
-		return store.Record{}, fmt.Errorf("key %s is not in Vault's form of a ciphertext", id)
+	r := store.Record{ID: id, Scope: scope, Created: time.UnixMilli(d.Created).UTC()}
+	switch {
+	case d.Destroyed != 0 && d.Wrapped == "":
+		r.Destroyed = time.UnixMilli(d.Destroyed).UTC()
+	case d.Destroyed != 0 || !isWrapped(d.Wrapped):
+		return store.Record{}, fmt.Errorf("key %s is neither destroyed nor in Vault's form of a ciphertext", id)
+	default:
+		r.Wrapped = []byte(d.Wrapped)
 	}
-	return store.Record{ID: id, Scope: scope, Created: time.UnixMilli(d.Created).UTC(), Wrapped: []byte(d.Wrapped)}, nil
+	return r, nil
 }
 
 func isWrapped(text string) bool {
@@ -105,6 +118,9 @@ func (d headDocument) head(version int, scope string) (head, error) {
 		return head{}, fmt.Errorf("page %d", d.Page)
 	}
 	current, err := d.Current.record(scope)
+	if err == nil && current.IsDestroyed() {
+		err = fmt.Errorf("its current key %s is destroyed", current.ID)
+	}
 	return head{version, d.Page, current}, err
 }
 

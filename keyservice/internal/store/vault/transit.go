@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/datakey"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
@@ -26,6 +27,7 @@ type transit struct {
 
 // kek is what Vault says of a transit key.
 type kek struct {
+	Latest     int    `json:"latest_version"`
 	Type       string `json:"type"`
 	Exportable bool   `json:"exportable"`
 	Backup     bool   `json:"allow_plaintext_backup"`
@@ -35,24 +37,33 @@ type kek struct {
 // ensure sees that the scope's KEK is there and cannot leave Vault; if allowed, it makes a missing one. Making one that
 // exists changes nothing.
 func (t *transit) ensure(ctx context.Context, name string) error {
-	path := t.mount + "/keys/" + name
+	_, err := t.read(ctx, name)
+	if !errors.Is(err, errAbsent) {
+		return err
+	}
+	path := t.keyPath(name)
+	if !t.create {
+		return &Error{Reason: Invalid, Op: "GET " + path, Text: "there is no such transit key, and create_keks is off: make it by hand"}
+	}
+	if err := t.client.put(ctx, path, map[string]any{"type": kekType}, nil); err != nil {
+		return noAbsence(err, "PUT "+path)
+	}
+	_, err = t.read(ctx, name)
+	return noAbsence(err, "GET "+path)
+}
+
+func (t *transit) keyPath(name string) string { return t.mount + "/keys/" + name }
+
+// read gives what Vault says of a KEK that may be used, or errAbsent.
+func (t *transit) read(ctx context.Context, name string) (kek, error) {
 	var answer struct {
 		Data kek `json:"data"`
 	}
-	err := t.client.get(ctx, path, nil, &answer)
-	if errors.Is(err, errAbsent) {
-		if !t.create {
-			return &Error{Reason: Invalid, Op: "GET " + path, Text: "there is no such transit key, and create_keks is off: make it by hand"}
-		}
-		if err := t.client.put(ctx, path, map[string]any{"type": kekType}, nil); err != nil {
-			return noAbsence(err, "PUT "+path)
-		}
-		err = t.client.get(ctx, path, nil, &answer)
+	path := t.keyPath(name)
+	if err := t.client.get(ctx, path, nil, &answer); err != nil {
+		return kek{}, err
 	}
-	if err != nil {
-		return noAbsence(err, "GET "+path)
-	}
-	return answer.Data.check(path)
+	return answer.Data, answer.Data.check(path)
 }
 
 func (k kek) check(path string) error {
@@ -159,28 +170,51 @@ func wipeKeys(keys []*datakey.Key) {
 	}
 }
 
-// remoteKEK implements tink.AEAD for one call, so that a data key passes its own bytes to Vault.
-type remoteKEK struct {
-	ctx  context.Context
-	via  *transit
-	name string
+// wrapMany wraps keys under the newest version of a KEK, in few requests, and gives their records so.
+func (t *transit) wrapMany(ctx context.Context, name string, records []store.Record, keys []*datakey.Key) ([]store.Record, error) {
+	wrapped := slices.Clone(records)
+	for start := 0; start < len(records); start += maxBatch {
+		part := wrapped[start:min(start+maxBatch, len(records))]
+		c := &collector{}
+		for i, r := range part {
+			if _, err := keys[start+i].Wrap(c, associatedData(r)); err != nil {
+				return nil, err
+			}
+		}
+		results, err := t.batch(ctx, "encrypt", name, c.items)
+		c.wipe()
+		if err != nil {
+			return nil, err
+		}
+		for i, r := range results {
+			if r.Error != "" || !isWrapped(r.Ciphertext) {
+				return nil, &Error{Reason: BadAnswer, Op: "encrypt under " + name, Text: shorten(r.Error)}
+			}
+			part[i].Wrapped = []byte(r.Ciphertext)
+		}
+	}
+	return wrapped, nil
 }
 
+// collector implements tink.AEAD: it gathers what is to be encrypted, so that data keys pass their own bytes to Vault, many
+// at once.
+type collector struct{ items []item }
+
 // Encrypt implements tink.AEAD.
-func (k remoteKEK) Encrypt(plaintext, associatedData []byte) ([]byte, error) {
-	results, err := k.via.batch(k.ctx, "encrypt", k.name, []item{{Plaintext: plaintext, AssociatedData: associatedData}})
-	if err != nil {
-		return nil, err
-	}
-	if results[0].Error != "" || !isWrapped(results[0].Ciphertext) {
-		return nil, &Error{Reason: BadAnswer, Op: "encrypt under " + k.name, Text: shorten(results[0].Error)}
-	}
-	return []byte(results[0].Ciphertext), nil
+func (c *collector) Encrypt(plaintext, associatedData []byte) ([]byte, error) {
+	c.items = append(c.items, item{Plaintext: slices.Clone(plaintext), AssociatedData: associatedData})
+	return nil, nil
 }
 
 // Decrypt implements tink.AEAD. Keys are unwrapped many at once, by transit.unwrap.
-func (remoteKEK) Decrypt(_, _ []byte) ([]byte, error) {
+func (*collector) Decrypt(_, _ []byte) ([]byte, error) {
 	return nil, errors.New("a remote KEK does not decrypt one by one")
+}
+
+func (c *collector) wipe() {
+	for _, i := range c.items {
+		clear(i.Plaintext)
+	}
 }
 
 const wrapLabel = "cipherlane-keyservice vault data key v1\x00"

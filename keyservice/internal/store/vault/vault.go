@@ -65,7 +65,7 @@ func (s *Store) sweep(ctx context.Context) {
 	}
 }
 
-// Current implements store.Store.
+// Current implements store.Keys.
 func (s *Store) Current(ctx context.Context, name string) (store.Record, error) {
 	sc := s.scopes.get(name)
 	believed := time.Now().Add(-min(currentTTL, s.ttl))
@@ -90,7 +90,7 @@ func (s *Store) Current(ctx context.Context, name string) (store.Record, error) 
 	}
 }
 
-// Rotate implements store.Store.
+// Rotate implements store.Keys.
 func (s *Store) Rotate(ctx context.Context, name string) (store.Record, error) {
 	sc := s.scopes.get(name)
 	if err := sc.turn.take(ctx); err != nil {
@@ -104,7 +104,27 @@ func (s *Store) Rotate(ctx context.Context, name string) (store.Record, error) {
 	return s.makeNext(ctx, sc, h)
 }
 
-// Lookup implements store.Store.
+// Replace implements store.Keys.
+func (s *Store) Replace(ctx context.Context, name string, old datakey.ID) (store.Record, error) {
+	sc := s.scopes.get(name)
+	if err := sc.turn.take(ctx); err != nil {
+		return store.Record{}, err
+	}
+	defer sc.turn.give()
+	h, err := s.readHead(ctx, sc)
+	switch {
+	case err != nil:
+		return store.Record{}, err
+	case h.version == 0:
+		return s.makeFirst(ctx, sc, h)
+	case h.current.ID != old:
+		return h.current, nil
+	default:
+		return s.makeInstead(ctx, sc, h, old)
+	}
+}
+
+// Lookup implements store.Keys.
 func (s *Store) Lookup(ctx context.Context, scope string, ids []datakey.ID) (map[datakey.ID]store.Record, error) {
 	into := make(found, len(ids))
 	missing, err := s.lookup(ctx, s.scopes.get(scope), ids, into)
@@ -117,7 +137,7 @@ func (s *Store) Lookup(ctx context.Context, scope string, ids []datakey.ID) (map
 	return into, nil
 }
 
-// Unwrap implements store.Store.
+// Unwrap implements store.Keys.
 func (s *Store) Unwrap(ctx context.Context, records []store.Record) ([]*datakey.Key, error) {
 	keys := make([]*datakey.Key, len(records))
 	cold := map[string][]int{}
@@ -168,7 +188,7 @@ func (s *Store) unwrapScope(ctx context.Context, sc *scope, records []store.Reco
 	return nil
 }
 
-// Currents implements store.Store. What is not older than the cache's time is taken from memory.
+// Currents implements store.Keys. What is not older than the cache's time is taken from memory.
 func (s *Store) Currents(ctx context.Context) ([]store.Record, error) {
 	believed := time.Now().Add(-s.ttl)
 	all, err := s.allScopes(ctx)
