@@ -180,11 +180,13 @@ func TestLeastPrivilege(t *testing.T) {
 		data map[string]any
 	}{
 		{kek + "/config", map[string]any{"exportable": true}},
-		{kek + "/rotate", nil},
+		{kek + "/trim", map[string]any{"min_available_version": 1}},
 		{o.Transit + "/keys/cipherlane-x", map[string]any{"type": kekType, "exportable": true}},
 		{o.Transit + "/export/encryption-key/" + kekName("claims"), nil},
 		{o.Transit + "/encrypt/no-such-key", map[string]any{"plaintext": "AAAA"}},
-		{o.KV + "/destroy/" + o.Path + "/" + pageName("claims", 1), map[string]any{"versions": []int{1}}},
+		{o.KV + "/destroy/" + o.Path + "/" + metaName, map[string]any{"versions": []int{1}}},
+		{o.KV + "/delete/" + o.Path + "/" + pageName("claims", 1), map[string]any{"versions": []int{1}}},
+		{o.KV + "/metadata/" + o.Path + "/" + pageName("claims", 1), map[string]any{"max_versions": 1}},
 		{o.KV + "/data/elsewhere", map[string]any{"data": map[string]any{}}},
 		{"sys/policies/acl/mine", map[string]any{"policy": ""}},
 	} {
