@@ -6,6 +6,7 @@ require (
 	cel.dev/cel-go v0.33.2
 	github.com/alecthomas/kong v1.17.0
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
+	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
 	github.com/hashicorp/vault/api v1.23.0
 	github.com/jotaen/kong-completion v0.0.4
 	github.com/prometheus/client_golang v1.25.0

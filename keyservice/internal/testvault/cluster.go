@@ -32,7 +32,7 @@ listener "tcp" {
 `
 
 // Raft starts a cluster, joined and unsealed. The first node is active.
-func Raft(t *testing.T) *Cluster {
+func Raft(t testing.TB) *Cluster {
 	t.Helper()
 	c := &Cluster{}
 	for i := range 3 {
@@ -61,7 +61,7 @@ func Raft(t *testing.T) *Cluster {
 	return c
 }
 
-func startNode(t *testing.T, number int) *Server {
+func startNode(t testing.TB, number int) *Server {
 	t.Helper()
 	dir, port, clusterPort := t.TempDir(), FreePort(t), FreePort(t)
 	config := filepath.Join(dir, "vault.hcl")
@@ -75,7 +75,7 @@ func startNode(t *testing.T, number int) *Server {
 	return s
 }
 
-func (s *Server) join(t *testing.T, leader string) {
+func (s *Server) join(t testing.TB, leader string) {
 	t.Helper()
 	joined, err := s.Root.Sys().RaftJoin(&api.RaftJoinRequest{LeaderAPIAddr: leader})
 	if err != nil || !joined.Joined {
@@ -84,7 +84,7 @@ func (s *Server) join(t *testing.T, leader string) {
 }
 
 // waitForVoters waits until the cluster survives the loss of a node.
-func (c *Cluster) waitForVoters(t *testing.T) {
+func (c *Cluster) waitForVoters(t testing.TB) {
 	t.Helper()
 	Eventually(t, "three nodes vote", func() bool {
 		state, err := c.Nodes[0].Root.Sys().RaftAutopilotState()
@@ -102,7 +102,7 @@ func (c *Cluster) Addresses() []string {
 }
 
 // Active gives the node that leads.
-func (c *Cluster) Active(t *testing.T) *Server {
+func (c *Cluster) Active(t testing.TB) *Server {
 	t.Helper()
 	var active *Server
 	Eventually(t, "a node is active", func() bool {

@@ -24,7 +24,7 @@ type Place struct {
 var places atomic.Int32
 
 // NewPlace makes one.
-func (s *Server) NewPlace(t *testing.T) Place {
+func (s *Server) NewPlace(t testing.TB) Place {
 	t.Helper()
 	number := places.Add(1)
 	p := Place{Transit: fmt.Sprint("transit-", number), KV: fmt.Sprint("kv-", number), Policy: fmt.Sprint("keyservice-", number)}
@@ -38,7 +38,7 @@ func (s *Server) NewPlace(t *testing.T) Place {
 
 var policyBlock = regexp.MustCompile("(?s)```hcl\n(.*?)```")
 
-func (p Place) policy(t *testing.T) string {
+func (p Place) policy(t testing.TB) string {
 	t.Helper()
 	document, err := os.ReadFile(filepath.Join(buildFolder(), "..", "..", "VAULT.md"))
 	if err != nil {
@@ -52,7 +52,7 @@ func (p Place) policy(t *testing.T) string {
 }
 
 // SecretFile writes a file of mode 0600 in a folder of mode 0700.
-func SecretFile(t *testing.T, content string) string {
+func SecretFile(t testing.TB, content string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "secret")
 	if err := os.MkdirAll(dir, 0o700); err != nil {

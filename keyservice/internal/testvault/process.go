@@ -24,7 +24,7 @@ type process struct {
 	output bytes.Buffer
 }
 
-func startProcess(t *testing.T, binary, dir string, args ...string) *process {
+func startProcess(t testing.TB, binary, dir string, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.CommandContext(context.Background(), binary, args...), exited: make(chan struct{})} // #nosec G204 -- a test's own child
 	p.cmd.Dir, p.cmd.Env = dir, append(os.Environ(), "HOME="+dir, "GOMAXPROCS=2")
@@ -74,7 +74,7 @@ func (p *process) tail() string {
 	return kept.String()[max(0, kept.Len()-4000):]
 }
 
-func (p *process) wait(t *testing.T, text string) {
+func (p *process) wait(t testing.TB, text string) {
 	t.Helper()
 	Eventually(t, "Vault says "+text, func() bool {
 		select {
@@ -87,7 +87,7 @@ func (p *process) wait(t *testing.T, text string) {
 }
 
 // after gives the rest of the line that begins with a text.
-func (p *process) after(t *testing.T, begin string) string {
+func (p *process) after(t testing.TB, begin string) string {
 	t.Helper()
 	p.wait(t, begin)
 	for line := range strings.Lines(p.text()) {
@@ -104,7 +104,7 @@ func (p *process) kill() {
 	<-p.exited
 }
 
-func (p *process) signal(t *testing.T, s syscall.Signal) {
+func (p *process) signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ type Server struct {
 
 // Binary gives the path of Vault or OpenBao: from the PATH, else what `make vault` built. Without one the test is
 // skipped, with a loud line; in CI it fails.
-func Binary(t *testing.T) string {
+func Binary(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"vault", "bao"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -63,7 +63,7 @@ func buildFolder() string {
 var reporting sync.Mutex
 
 // Report says, at the end of `make test`, which backend ran or is missing.
-func Report(t *testing.T, line string) {
+func Report(t testing.TB, line string) {
 	t.Helper()
 	reporting.Lock()
 	defer reporting.Unlock()
@@ -83,7 +83,7 @@ func Report(t *testing.T, line string) {
 }
 
 // Dev starts a server in dev mode: unsealed, in memory.
-func Dev(t *testing.T, withTLS bool) *Server {
+func Dev(t testing.TB, withTLS bool) *Server {
 	t.Helper()
 	dir, port := t.TempDir(), FreePort(t)
 	s := &Server{Address: fmt.Sprintf("http://127.0.0.1:%d", port)}
@@ -109,7 +109,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func (s *Server) client(t *testing.T, token string) *api.Client {
+func (s *Server) client(t testing.TB, token string) *api.Client {
 	t.Helper()
 	cfg := api.DefaultConfig()
 	cfg.Address = s.Address
@@ -125,7 +125,7 @@ func (s *Server) client(t *testing.T, token string) *api.Client {
 }
 
 // Seal seals the server; Unseal undoes it.
-func (s *Server) Seal(t *testing.T) {
+func (s *Server) Seal(t testing.TB) {
 	t.Helper()
 	if err := s.Root.Sys().Seal(); err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func (s *Server) Seal(t *testing.T) {
 }
 
 // Unseal unseals a server that Seal sealed.
-func (s *Server) Unseal(t *testing.T) {
+func (s *Server) Unseal(t testing.TB) {
 	t.Helper()
 	status, err := s.Root.Sys().Unseal(s.unsealKey)
 	if err != nil || status.Sealed {
@@ -142,7 +142,7 @@ func (s *Server) Unseal(t *testing.T) {
 	s.waitActive(t)
 }
 
-func (s *Server) waitActive(t *testing.T) {
+func (s *Server) waitActive(t testing.TB) {
 	t.Helper()
 	Eventually(t, "Vault is active", func() bool {
 		health, err := s.Root.Sys().Health()
@@ -150,11 +150,14 @@ func (s *Server) waitActive(t *testing.T) {
 	})
 }
 
+// Pid gives the id of the process.
+func (s *Server) Pid() int { return s.process.cmd.Process.Pid }
+
 // Kill ends the process at once.
 func (s *Server) Kill() { s.process.kill() }
 
 // Pause stops the process without ending it: connections hang. Resume lets it go on.
-func (s *Server) Pause(t *testing.T) {
+func (s *Server) Pause(t testing.TB) {
 	t.Helper()
 	s.process.signal(t, syscall.SIGSTOP)
 	status := fmt.Sprintf("/proc/%d/stat", s.process.cmd.Process.Pid)
@@ -165,13 +168,13 @@ func (s *Server) Pause(t *testing.T) {
 }
 
 // Resume lets a paused process go on.
-func (s *Server) Resume(t *testing.T) {
+func (s *Server) Resume(t testing.TB) {
 	t.Helper()
 	s.process.signal(t, syscall.SIGCONT)
 }
 
 // Write writes to a path as root and fails the test if Vault refuses.
-func (s *Server) Write(t *testing.T, path string, data map[string]any) *api.Secret {
+func (s *Server) Write(t testing.TB, path string, data map[string]any) *api.Secret {
 	t.Helper()
 	secret, err := s.Root.Logical().Write(path, data)
 	if err != nil {
@@ -181,7 +184,7 @@ func (s *Server) Write(t *testing.T, path string, data map[string]any) *api.Secr
 }
 
 // Mount makes a transit and a KV v2 engine.
-func (s *Server) Mount(t *testing.T, transit, kv string) {
+func (s *Server) Mount(t testing.TB, transit, kv string) {
 	t.Helper()
 	s.Write(t, "sys/mounts/"+transit, map[string]any{"type": "transit"})
 	s.Write(t, "sys/mounts/"+kv, map[string]any{"type": "kv", "options": map[string]any{"version": "2"}})
@@ -192,7 +195,7 @@ func (s *Server) Mount(t *testing.T, transit, kv string) {
 }
 
 // Token makes a token with exactly one policy.
-func (s *Server) Token(t *testing.T, policy string, ttl time.Duration) string {
+func (s *Server) Token(t testing.TB, policy string, ttl time.Duration) string {
 	t.Helper()
 	renewable := true
 	secret, err := s.Root.Auth().Token().Create(&api.TokenCreateRequest{
@@ -205,7 +208,7 @@ func (s *Server) Token(t *testing.T, policy string, ttl time.Duration) string {
 }
 
 // FreePort gives a port that nobody listens on.
-func FreePort(t *testing.T) int {
+func FreePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test helper
 	if err != nil {
@@ -220,7 +223,7 @@ func FreePort(t *testing.T) int {
 }
 
 // Eventually waits until a condition holds, for a minute at most.
-func Eventually(t *testing.T, what string, holds func() bool) {
+func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(startTimeout); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if holds() {

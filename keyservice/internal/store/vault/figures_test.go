@@ -5,6 +5,7 @@ package vault
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -44,6 +45,26 @@ func fill(t *testing.T, s *Store, name string, count int) []datakey.ID {
 		}
 	}
 	return ids
+}
+
+// The benchmark (benchmarks/release) runs this as a child process: it writes a week's backlog into the Vault that the environment names,
+// and the kids into a file.
+func TestFillForBenchmark(t *testing.T) {
+	out := os.Getenv("CIPHERLANE_FILL_OUT")
+	if out == "" {
+		t.Skip("only for the benchmark")
+	}
+	o := Defaults()
+	o.Addresses, o.Timeout = []string{os.Getenv("CIPHERLANE_FILL_VAULT")}, 10*time.Second
+	o.Transit, o.KV = os.Getenv("CIPHERLANE_FILL_TRANSIT"), os.Getenv("CIPHERLANE_FILL_KV")
+	o.Login.Token = &TokenLogin{File: os.Getenv("CIPHERLANE_FILL_TOKEN")}
+	var lines strings.Builder
+	for _, id := range fill(t, open(t, o), os.Getenv("CIPHERLANE_FILL_SCOPE"), backlog) {
+		fmt.Fprintln(&lines, id)
+	}
+	if err := os.WriteFile(out, []byte(lines.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func wrapMany(t *testing.T, s *Store, scope string, count int) []store.Record {
