@@ -9,6 +9,7 @@ require (
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
 	github.com/hashicorp/vault/api v1.23.0
 	github.com/jotaen/kong-completion v0.0.4
+	github.com/leodido/go-syslog/v4 v4.5.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/spiffe/go-spiffe/v2 v2.9.0

@@ -54,13 +54,15 @@ func (k *keyService) auditLog(t *testing.T) []audit.Record {
 	}
 	var all []audit.Record
 	for line := range bytes.Lines(data) {
-		var r audit.Record
+		var r audit.Line
 		decoder := json.NewDecoder(bytes.NewReader(line))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&r); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		all = append(all, r)
+		if r.Action != audit.ActionStart && r.Action != audit.ActionRotate {
+			all = append(all, r.Record)
+		}
 	}
 	return all
 }

@@ -30,6 +30,7 @@ type commands struct {
 
 	Scopes     scopesCommand             `cmd:"" group:"Keys" help:"List the scopes, with the current key of each."`
 	Rotate     rotateCommand             `cmd:"" group:"Keys" help:"Make a new data key for a scope; older keys stay readable."`
+	Audit      auditCommands             `cmd:"" group:"Looking into" help:"Check an audit log, or search it."`
 	Version    versionCommand            `cmd:"" group:"This tool" help:"Show the version."`
 	Completion kongcompletion.Completion `cmd:"" group:"This tool" help:"Show how to switch on completion in bash, zsh or fish."`
 }

@@ -22,6 +22,15 @@ func printJSON(out io.Writer, v any) error {
 	return err
 }
 
+// printJSONLine prints one document on a line.
+func printJSONLine(out io.Writer, v any) error {
+	if err := json.MarshalWrite(out, v, json.Deterministic(true)); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out)
+	return err
+}
+
 // table prints rows under a heading, in columns.
 type table struct {
 	heading []string

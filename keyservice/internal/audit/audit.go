@@ -50,30 +50,48 @@ type Record struct {
 	Kids      []string  `json:"kids,omitempty"`
 	Outcome   Outcome   `json:"outcome"`
 	Code      string    `json:"code,omitzero"`
+
+	// Of the lines audit-start and audit-rotate.
+	Chain        string `json:"chain,omitzero"`         // name of the replica
+	PreviousFile string `json:"previous_file,omitzero"` // what the file before is called now
+	Cut          int    `json:"cut,omitzero"`           // bytes of an unfinished line that a crash left, and that were cut off
 }
+
+// Line is a record as it stands in the log.
+type Line struct {
+	Record
+	Seq  uint64 `json:"seq"`
+	Prev string `json:"prev"`
+}
+
+// Actions of the log's own lines.
+const (
+	ActionStart  = "audit-start"
+	ActionRotate = "audit-rotate"
+	ActionCheck  = "audit-check"
+)
 
 // MaxLine is the longest line in bytes, with its end (spec/limits.md).
 const MaxLine = 16 << 10
 
-// kidsPerLine keeps a line with many kids far below MaxLine: such a record becomes several lines, so that no kid is
-// left out.
-const kidsPerLine = 350
+// kidsPerLine keeps a line with many kids below MaxLine: such a record becomes several lines, so that no kid is left out.
+const kidsPerLine = 300
 
-// lines gives the record as JSON lines.
-func (r Record) lines() ([]byte, error) {
+// objects gives the record as JSON objects, one for each line.
+func (r Record) objects() ([][]byte, error) {
 	r.Time = r.Time.UTC()
 	r.Topic = shorten(r.Topic, names.MaxTopic)
 	r.Scope = shorten(r.Scope, names.MaxTopic)
 	r.Principal = shorten(r.Principal, names.MaxPrincipal)
-	var out []byte
+	var out [][]byte
 	for rest := r.Kids; ; {
 		r.Kids = rest[:min(len(rest), kidsPerLine)]
 		rest = rest[len(r.Kids):]
-		line, err := json.Marshal(r)
+		object, err := json.Marshal(r)
 		if err != nil {
 			return nil, fmt.Errorf("write an audit record: %w", err)
 		}
-		out = append(append(out, line...), '\n')
+		out = append(out, object)
 		if len(rest) == 0 {
 			return out, nil
 		}

@@ -21,9 +21,9 @@ import (
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func open(t *testing.T, path string) *FileLog {
+func open(t *testing.T, path string) *Writer {
 	t.Helper()
-	l, err := OpenFile(path, quiet())
+	l, err := Open(Options{Name: "test", File: path}, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,9 @@ func lines(t *testing.T, path string) []Record {
 		if err := json.Unmarshal(line, &r); err != nil || line[len(line)-1] != '\n' || len(line) > MaxLine {
 			t.Fatalf("line of %d bytes %q: %v", len(line), line, err)
 		}
-		all = append(all, r)
+		if r.Action != ActionStart && r.Action != ActionRotate {
+			all = append(all, r)
+		}
 	}
 	return all
 }
@@ -148,7 +150,7 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	restore := limitFiles(t, info.Size()+10)
+	restore := limitFiles(t, info.Size()+20)
 	for range 3 {
 		if err := l.Write(t.Context(), record("refused")); !errors.Is(err, ErrUnavailable) {
 			t.Fatalf("written on a full disk: %v", err)
@@ -169,22 +171,16 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// pipeSink blocks like a hung disk once the pipe is full.
-type pipeSink struct{ file *os.File }
-
-func (s pipeSink) append(lines []byte) error {
-	_, err := s.file.Write(lines)
-	return err
-}
-func (s pipeSink) close() error { return s.file.Close() }
-
-// [CL-API-013]
-func TestHungDisk(t *testing.T) {
+// [CL-API-013] [CL-AUD-005] A sink that must accept and hangs.
+func TestHungSink(t *testing.T) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newFileLog(pipeSink{writer}, quiet())
+	l, err := Open(Options{Name: "test", Stdout: writer}, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
 	var failed int
 	for range 1000 { // a pipe takes 64 KiB
 		start := time.Now()
@@ -206,11 +202,20 @@ func TestHungDisk(t *testing.T) {
 		t.Fatal("the pipe never filled")
 	}
 	if err := l.Check(t.Context()); !errors.Is(err, ErrUnavailable) {
-		t.Fatalf("healthy on a hung disk: %v", err)
+		t.Fatalf("healthy on a hung sink: %v", err)
 	}
 	go func() { _, _ = io.Copy(io.Discard, reader) }()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// [CL-API-013] A writer that hangs, as on a disk that no longer answers, delays a caller no longer than the deadline.
+func TestHungDisk(t *testing.T) {
+	l := newWriter("test", quiet()) // which nothing runs
+	start := time.Now()
+	if err := l.Write(t.Context(), record("x")); !errors.Is(err, ErrUnavailable) || time.Since(start) > 1500*time.Millisecond {
+		t.Fatalf("%v after %s", err, time.Since(start))
 	}
 }
 
@@ -278,12 +283,13 @@ func TestUnfinishedLastRecordIsCutOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for cut := 1; cut < len(whole); cut += 7 {
-		if err := os.WriteFile(path, append(bytes.Clone(whole), whole[:cut]...), 0o600); err != nil {
+	second := whole[bytes.IndexByte(whole, '\n')+1:]
+	for cut := 1; cut < len(second); cut += 7 {
+		if err := os.WriteFile(path, append(bytes.Clone(whole), second[:cut]...), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		l, err := OpenFile(path, slog.New(slog.NewTextHandler(&log, nil)))
+		l, err := Open(Options{Name: "test", File: path}, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -292,6 +298,9 @@ func TestUnfinishedLastRecordIsCutOff(t *testing.T) {
 		}
 		if got := lines(t, path); len(got) != 2 || got[1].RequestID != "next" || !strings.Contains(log.String(), fmt.Sprintf("bytes=%d", cut)) {
 			t.Fatalf("%+v, %s", got, log.String())
+		}
+		if r := verify(t, Expect{}, path); !r.Whole() || r.Cut != 1 || r.Starts != 2 { // [CL-AUD-004]
+			t.Fatalf("cut at %d: %+v", cut, r)
 		}
 	}
 }
@@ -305,6 +314,7 @@ func TestOpenRefuses(t *testing.T) {
 		"a FIFO":                func(path string) error { return unix.Mkfifo(path, 0o600) },
 		"no folder":             func(path string) error { return os.Remove(filepath.Dir(path)) },
 		"not an audit log":      func(path string) error { return os.WriteFile(path, make([]byte, 20_000), 0o600) },
+		"lines of no chain":     func(path string) error { return os.WriteFile(path, []byte("{}\n"), 0o600) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "d")
@@ -312,7 +322,7 @@ func TestOpenRefuses(t *testing.T) {
 			if err := errors.Join(os.Mkdir(dir, 0o700), prepare(path)); err != nil {
 				t.Fatal(err)
 			}
-			if l, err := OpenFile(path, quiet()); err == nil {
+			if l, err := Open(Options{Name: "test", File: path}, quiet()); err == nil {
 				_ = l.Close()
 				t.Fatal("opened")
 			}
@@ -320,7 +330,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	open(t, path)
-	if _, err := OpenFile(path, quiet()); err == nil || !strings.Contains(err.Error(), "in use") {
+	if _, err := Open(Options{Name: "test", File: path}, quiet()); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Fatalf("opened twice: %v", err)
 	}
 }

@@ -1,198 +1,159 @@
-// The audit log as a file of JSON lines. One goroutine writes; records that wait at the same time share one write and
-// one sync.
+// The file under the audit log: appended to and synced, and never left with half a record.
 
 package audit
 
 import (
-	"context"
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
-	"sync"
+	"os"
+	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/files"
 )
 
-// Deadline is the longest that a record may take to reach the disk [CL-API-013].
-const Deadline = time.Second
-
-const (
-	queueSize = 4096 // records waiting; more wait for a place, within the deadline
-	batchSize = 256
-	// freshness is how long a successful write proves that the log works, so that frequent health checks do not
-	// fill it.
-	freshness = 5 * time.Second
-)
-
-// sink takes a batch of lines. It returns nil only when they are on disk, and leaves nothing of them behind otherwise.
-type sink interface {
-	append(lines []byte) error
-	close() error
+type file struct {
+	file    *os.File
+	path    string
+	good    int64 // size up to which the file is whole and synced
+	torn    bool  // something after good may be there
+	found   found
+	first   uint64    // place in the chain of its first line, 0 while it is empty
+	born    time.Time // when its first line was written, or when it was opened
+	maxSize int64
+	maxAge  time.Duration
+	retry   time.Time // no rotation is tried before, after one that failed
 }
 
-// FileLog writes to a file.
-type FileLog struct {
-	sink    sink
-	log     *slog.Logger
-	queue   chan entry
-	stop    chan struct{}
-	stopped chan struct{}
-	once    sync.Once
-
-	mu     sync.Mutex
-	lastOK time.Time // zero after a failure
+// found is what was there at the start.
+type found struct {
+	head     Head   // the last whole line
+	cut      int    // bytes of an unfinished one
+	previous string // the name of the rotated file that held the last line, if the file itself held none
 }
 
-type entry struct {
-	lines []byte
-	done  chan error // buffered: the writer never waits for a caller that gave up
-}
-
-// OpenFile opens the log at path, mode 0600, and creates it when it is missing.
-func OpenFile(path string, log *slog.Logger) (*FileLog, error) {
-	s, err := openFileSink(path, log)
+// openFile opens or creates the file, alone, and cuts off a record that a crash left unfinished: it was never answered [CL-AUD-004].
+func openFile(o Options, log *slog.Logger) (_ *file, err error) {
+	f, err := os.OpenFile(o.File, os.O_RDWR|os.O_APPEND|os.O_CREATE, files.SecretMode) // #nosec G304 -- the administrator's path
 	if err != nil {
 		return nil, err
 	}
-	return newFileLog(s, log), nil
+	s := &file{file: f, path: o.File, maxSize: o.MaxSize, maxAge: o.MaxAge, born: time.Now()}
+	if err := s.prepare(log); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return s, nil
 }
 
-func newFileLog(s sink, log *slog.Logger) *FileLog {
-	l := &FileLog{
-		sink: s, log: log, queue: make(chan entry, queueSize),
-		stop: make(chan struct{}), stopped: make(chan struct{}),
-	}
-	go l.run()
-	return l
-}
-
-// Write implements Log. After an error the records may still reach the file: then it tells of an answer that was not
-// given, never the other way round.
-func (l *FileLog) Write(ctx context.Context, records ...Record) error {
-	var lines []byte
-	for _, r := range records {
-		more, err := r.lines()
-		if err != nil {
-			return errors.Join(ErrUnavailable, err)
-		}
-		lines = append(lines, more...)
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, Deadline, errSlow)
-	defer cancel()
-	err := l.enqueue(ctx, entry{lines, make(chan error, 1)})
-	if err != nil {
-		l.note(err)
-	}
-	return err
-}
-
-var (
-	errSlow   = fmt.Errorf("not on disk within %s", Deadline)
-	errClosed = errors.New("it is closed")
-)
-
-func (l *FileLog) enqueue(ctx context.Context, e entry) error {
-	select {
-	case l.queue <- e:
-	case <-l.stop:
-		return unavailable(errClosed)
-	case <-ctx.Done():
-		return unavailable(context.Cause(ctx))
-	}
-	select {
-	case err := <-e.done:
+func (s *file) prepare(log *slog.Logger) error {
+	if err := files.CheckSecret(s.path); err != nil {
 		return err
-	case <-l.stopped:
-		return unavailable(errClosed)
-	case <-ctx.Done():
-		return unavailable(context.Cause(ctx))
 	}
+	if err := lock(s.file); err != nil {
+		return err
+	}
+	if err := s.findEnd(log); err != nil {
+		return err
+	}
+	if err := s.findHead(); err != nil {
+		return err
+	}
+	return files.SyncFolder(filepath.Dir(s.path))
 }
 
-// Check implements Log. When nothing was written lately it writes a line of its own, on the way that all others take.
-func (l *FileLog) Check(ctx context.Context) error {
-	l.mu.Lock()
-	fresh := time.Since(l.lastOK) < freshness
-	l.mu.Unlock()
-	if fresh {
-		return nil
+func lock(f *os.File) error {
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return fmt.Errorf("%s is in use by another process: %w", f.Name(), err)
 	}
-	return l.Write(ctx, Record{Time: time.Now(), Action: "audit-check", Outcome: Allowed})
+	return nil
 }
 
-// Close implements Log.
-func (l *FileLog) Close() error {
-	l.once.Do(func() { close(l.stop) })
-	<-l.stopped
-	return l.sink.close()
-}
-
-func (l *FileLog) run() {
-	defer close(l.stopped)
-	for {
-		select {
-		case e := <-l.queue:
-			l.commit(l.batch(e))
-		case <-l.stop:
-			l.drain()
-			return
-		}
-	}
-}
-
-// drain writes what was queued before the log was closed.
-func (l *FileLog) drain() {
-	for {
-		select {
-		case e := <-l.queue:
-			l.commit(l.batch(e))
-		default:
-			return
-		}
-	}
-}
-
-// batch takes what else is waiting.
-func (l *FileLog) batch(first entry) []entry {
-	entries := []entry{first}
-	for len(entries) < batchSize {
-		select {
-		case e := <-l.queue:
-			entries = append(entries, e)
-		default:
-			return entries
-		}
-	}
-	return entries
-}
-
-func (l *FileLog) commit(entries []entry) {
-	var lines []byte
-	for _, e := range entries {
-		lines = append(lines, e.lines...)
-	}
-	err := l.sink.append(lines)
+func (s *file) findEnd(log *slog.Logger) error {
+	info, err := s.file.Stat()
 	if err != nil {
-		l.log.Error("the audit log cannot be written; requests are refused", "error", err)
+		return err
 	}
-	l.note(err)
-	for _, e := range entries {
-		e.done <- unavailable(err)
+	tail := make([]byte, min(info.Size(), MaxLine))
+	if _, err := s.file.ReadAt(tail, info.Size()-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
+		return err
 	}
-}
-
-// note remembers whether the log works.
-func (l *FileLog) note(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lastOK = time.Time{}
-	if err == nil {
-		l.lastOK = time.Now()
+	s.found.cut = len(tail) - 1 - bytes.LastIndexByte(tail, '\n')
+	if s.found.cut == MaxLine {
+		return fmt.Errorf("%s is not an audit log: its last line has no end. Move it away", s.path)
 	}
-}
-
-func unavailable(cause error) error {
-	if cause == nil {
+	s.good = info.Size() - int64(s.found.cut)
+	if s.found.cut == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", ErrUnavailable, cause)
+	log.Warn("the audit log ended in an unfinished record, which was never answered; it is cut off", "path", s.path, "bytes", s.found.cut)
+	return s.repair()
 }
+
+// append returns nil only when text is on disk, and leaves nothing of it behind otherwise. After a failure, which may have left half
+// a record, the file is first cut back to where it was whole.
+func (s *file) append(text []byte) error {
+	if s.torn {
+		if err := s.repair(); err != nil {
+			return err
+		}
+	}
+	if err := s.checkPlace(); err != nil {
+		return err
+	}
+	s.torn = true
+	if _, err := s.file.Write(text); err != nil {
+		return err
+	}
+	if err := s.file.Sync(); err != nil {
+		return err
+	}
+	s.good += int64(len(text))
+	s.torn = false
+	return nil
+}
+
+func (s *file) repair() error {
+	if err := s.file.Truncate(s.good); err != nil {
+		return err
+	}
+	s.torn = false
+	return s.file.Sync()
+}
+
+// inPlace tells whether the file is still the one at its path.
+func (s *file) inPlace() (bool, error) {
+	here, err := s.file.Stat()
+	if err != nil {
+		return false, err
+	}
+	there, err := os.Stat(s.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(here, there), err
+}
+
+// checkPlace notices that the file was moved, deleted or changed by someone else: what is written then is lost to the
+// one who looks for it.
+func (s *file) checkPlace() error {
+	if same, err := s.inPlace(); err != nil {
+		return err
+	} else if !same {
+		return fmt.Errorf("%s was moved away; send SIGHUP, and a new file is begun", s.path)
+	}
+	here, err := s.file.Stat()
+	if err != nil {
+		return err
+	}
+	if here.Size() != s.good {
+		return fmt.Errorf("%s has %d bytes, not %d: someone else writes to it; restart the service", s.path, here.Size(), s.good)
+	}
+	return nil
+}
+
+func (s *file) close() error { return s.file.Close() }

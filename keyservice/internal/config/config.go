@@ -16,7 +16,7 @@ type Config struct {
 	TLS         TLS
 	Policy      string
 	Store       Store
-	Audit       string
+	Audit       Audit
 	GracePeriod time.Duration // from SIGTERM to the end
 	Timeouts    Timeouts
 	Limits      Limits
@@ -59,6 +59,7 @@ func Default() Config {
 		Timeouts:    Timeouts{Headers: 5 * time.Second, Request: 10 * time.Second, Answer: 15 * time.Second, Idle: time.Minute},
 		Limits:      Limits{Connections: 4096, InFlight: 1024},
 		Log:         Log{Format: "text", Level: "info"},
+		Audit:       Audit{MaxSize: 1 << 30},
 	}
 }
 
@@ -97,7 +98,7 @@ func (c *Config) fields() fields {
 		}),
 		"policy":       strictyaml.Must(strictyaml.TextInto(&c.Policy)),
 		"store":        c.Store.field(),
-		"audit":        section(true, fields{"file": strictyaml.Must(strictyaml.TextInto(&c.Audit))}),
+		"audit":        c.Audit.field(),
 		"grace_period": strictyaml.DurationInto(&c.GracePeriod, time.Second, 10*time.Minute),
 		"timeouts": section(false, fields{
 			"headers": strictyaml.DurationInto(&c.Timeouts.Headers, 100*time.Millisecond, time.Minute),
@@ -126,7 +127,8 @@ func word(target *string, words ...string) field {
 
 // resolve makes paths relative to the file, not to where the service is started.
 func (c *Config) resolve(dir string) {
-	paths := append(c.Store.paths(), &c.TLS.Certificate, &c.TLS.Key, &c.TLS.ClientCA, &c.Policy, &c.Audit)
+	paths := append(c.Store.paths(), &c.TLS.Certificate, &c.TLS.Key, &c.TLS.ClientCA, &c.Policy)
+	paths = append(paths, c.Audit.paths()...)
 	for _, path := range paths {
 		if !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)

@@ -33,7 +33,7 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 	}
 	want := Default()
 	want.TLS = TLS{filepath.Join(dir, "server.pem"), "/etc/key.pem", filepath.Join(filepath.Dir(dir), "ca.pem")}
-	want.Policy, want.Audit = filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.jsonl")
+	want.Policy, want.Audit.File = filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.jsonl")
 	want.Store.Embedded = Embedded{filepath.Join(dir, "keys.db"), filepath.Join(dir, "secrets", "kek.json")}
 	if c != want {
 		t.Fatalf("%+v\n%+v", c, want)

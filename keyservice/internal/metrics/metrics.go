@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/cipherlane/cipherlane/keyservice/internal/audit"
 	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
 	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
@@ -116,6 +117,14 @@ func (m *Metrics) Reloaded(err error) {
 
 // WatchKeys adds the age of every scope's current key, read from the store when the figures are asked for.
 func (m *Metrics) WatchKeys(s store.Store) { m.registry.MustRegister(&keyAges{s}) }
+
+// WatchAudit adds how many lines the audit log's chain has. Kept by a monitoring system, it is an anchor: lines that vanish later make
+// it go back.
+func (m *Metrics) WatchAudit(log interface{ Head() audit.Head }) {
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: prefix + "audit_lines_total", Help: "Place of the last line in the audit log's chain.",
+	}, func() float64 { return float64(log.Head().Seq) }))
+}
 
 var keyAge = prometheus.NewDesc(prefix+"current_key_age_seconds", "Age of the current data key of a scope.", []string{"scope"}, nil)
 

@@ -12,6 +12,7 @@ func (s *Server) newAdmin() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", s.ready)
+	mux.HandleFunc("GET /audit-head", s.auditHead)
 	mux.Handle("GET /metrics", s.metrics.Handler())
 	return mux
 }

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/api"
-	"github.com/cipherlane/cipherlane/keyservice/internal/audit"
 	"github.com/cipherlane/cipherlane/keyservice/internal/config"
 	"github.com/cipherlane/cipherlane/keyservice/internal/metrics"
 	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
@@ -39,7 +38,7 @@ type Server struct {
 	cfg     config.Config
 	log     *slog.Logger
 	policy  *policy.File
-	audit   audit.Log
+	audit   auditLog
 	store   store.Store
 	metrics *metrics.Metrics
 	api     *http.Server
@@ -68,11 +67,10 @@ func (s *Server) open() (err error) {
 	if s.store, err = openStore(s.cfg.Store, s.log); err != nil {
 		return err
 	}
-	log, err := audit.OpenFile(s.cfg.Audit, s.log)
-	if err != nil {
+	if s.audit, err = openAudit(s.cfg.Audit, s.log); err != nil {
 		return err
 	}
-	s.audit = log
+	s.metrics.WatchAudit(s.audit)
 	s.metrics.WatchKeys(s.store)
 	s.api = s.newHTTP(s.newAPI())
 	s.api.TLSConfig = tlsConfig
@@ -129,13 +127,13 @@ func (s *Server) Addresses() Addresses {
 	return Addresses{API: s.lis[0].Addr(), Admin: s.lis[1].Addr()}
 }
 
-// Run serves until ctx ends, then answers what it has begun and closes everything [CL-API-019]. The policy is read again
-// for every value on reload, and when its file has changed [CL-POL-014].
+// Run serves until ctx ends, then answers what it has begun and closes everything [CL-API-019]. For every value on reload the
+// policy is read again and a new audit file begun; the policy also when its file has changed [CL-POL-014].
 func (s *Server) Run(ctx context.Context, reload <-chan os.Signal) error {
 	failed := make(chan error, 2)
 	go func() { failed <- s.api.ServeTLS(netutil.LimitListener(s.lis[0], s.cfg.Limits.Connections), "", "") }()
 	go func() { failed <- s.admin.Serve(netutil.LimitListener(s.lis[1], s.cfg.Limits.Connections)) }()
-	s.log.Info("serving", "api", s.lis[0].Addr().String(), "admin", s.lis[1].Addr().String(), "policy", s.cfg.Policy, "audit", s.cfg.Audit)
+	s.log.Info("serving", "api", s.lis[0].Addr().String(), "admin", s.lis[1].Addr().String(), "policy", s.cfg.Policy, "audit", s.cfg.Audit.File)
 	look := time.NewTicker(lookInterval)
 	defer look.Stop()
 	for {
@@ -146,6 +144,7 @@ func (s *Server) Run(ctx context.Context, reload <-chan os.Signal) error {
 			return errors.Join(err, s.closeAll())
 		case <-reload:
 			s.reloaded(s.policy.Reload())
+			s.rotateAudit()
 		case <-look.C:
 			if changed, err := s.policy.ReloadChanged(); changed {
 				s.reloaded(err)

@@ -18,6 +18,8 @@ type hungLog struct{ until chan struct{} }
 func (l hungLog) Write(context.Context, ...audit.Record) error { return audit.ErrUnavailable }
 func (l hungLog) Check(context.Context) error                  { return audit.ErrUnavailable }
 func (l hungLog) Close() error                                 { <-l.until; return nil }
+func (l hungLog) Rotate() error                                { return audit.ErrUnavailable }
+func (l hungLog) Head() audit.Head                             { return audit.Head{} }
 
 // [CL-API-019]
 func TestHungDiskDoesNotKeepTheServiceFromStopping(t *testing.T) {

@@ -16,11 +16,11 @@ const maxPEM = 1 << 20
 
 // loadTLS refuses callers without a certificate of the client CA in the handshake [CL-API-001].
 func loadTLS(cfg config.TLS) (*tls.Config, error) {
-	certificate, err := loadKeyPair(cfg)
+	certificate, err := loadKeyPair("server", cfg.Certificate, cfg.Key)
 	if err != nil {
 		return nil, err
 	}
-	clients, err := loadCAs(cfg.ClientCA)
+	clients, err := loadCAs("client CA", cfg.ClientCA)
 	if err != nil {
 		return nil, err
 	}
@@ -32,41 +32,56 @@ func loadTLS(cfg config.TLS) (*tls.Config, error) {
 	}, nil
 }
 
-func loadKeyPair(cfg config.TLS) (tls.Certificate, error) {
-	chain, err := files.ReadTrusted(cfg.Certificate, maxPEM)
+// clientTLS is for calling a syslog server: it trusts one CA, and shows a certificate if one is configured.
+func clientTLS(cfg config.Syslog) (*tls.Config, error) {
+	roots, err := loadCAs("syslog CA", cfg.CA)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("server certificate: %w", err)
+		return nil, err
 	}
-	key, err := files.ReadSecret(cfg.Key, maxPEM)
+	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	if cfg.Certificate == "" {
+		return c, nil
+	}
+	pair, err := loadKeyPair("syslog", cfg.Certificate, cfg.Key)
+	c.Certificates = []tls.Certificate{pair}
+	return c, err
+}
+
+func loadKeyPair(of, certificate, keyFile string) (tls.Certificate, error) {
+	chain, err := files.ReadTrusted(certificate, maxPEM)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("server key: %w", err)
+		return tls.Certificate{}, fmt.Errorf("%s certificate: %w", of, err)
+	}
+	key, err := files.ReadSecret(keyFile, maxPEM)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("%s key: %w", of, err)
 	}
 	defer clear(key)
 	pair, err := tls.X509KeyPair(chain, key)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("server certificate %s and key %s: %w", cfg.Certificate, cfg.Key, err)
+		return tls.Certificate{}, fmt.Errorf("%s certificate %s and key %s: %w", of, certificate, keyFile, err)
 	}
 	return pair, nil
 }
 
 // loadCAs takes nothing but certificates: x509's own reader would pass over what it does not understand.
-func loadCAs(path string) (*x509.CertPool, error) {
+func loadCAs(of, path string) (*x509.CertPool, error) {
 	rest, err := files.ReadTrusted(path, maxPEM)
 	if err != nil {
-		return nil, fmt.Errorf("client CA: %w", err)
+		return nil, fmt.Errorf("%s: %w", of, err)
 	}
 	pool := x509.NewCertPool()
 	for count := 0; ; count++ {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
 			if count == 0 {
-				return nil, fmt.Errorf("client CA: %s holds no certificate", path)
+				return nil, fmt.Errorf("%s: %s holds no certificate", of, path)
 			}
 			return pool, nil
 		}
 		ca, err := x509.ParseCertificate(block.Bytes)
 		if block.Type != "CERTIFICATE" || err != nil || !ca.IsCA {
-			return nil, fmt.Errorf("client CA: entry %d of %s is not a CA certificate", count+1, path)
+			return nil, fmt.Errorf("%s: entry %d of %s is not a CA certificate", of, count+1, path)
 		}
 		pool.AddCert(ca)
 	}

@@ -1,0 +1,57 @@
+// The audit log: opened as the configuration says, rotated on demand.
+
+package server
+
+import (
+	"log/slog"
+	"net/http"
+	"os"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/audit"
+	"github.com/cipherlane/cipherlane/keyservice/internal/config"
+)
+
+// auditLog is what the server needs of it, beside writing.
+type auditLog interface {
+	audit.Log
+	Rotate() error
+	Head() audit.Head
+}
+
+func openAudit(cfg config.Audit, log *slog.Logger) (auditLog, error) {
+	name, err := cfg.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	o := audit.Options{
+		Name: name, File: cfg.File, MaxSize: int64(cfg.MaxSize), MaxAge: cfg.MaxAge,
+		RequireStdout: cfg.RequireStdout, RequireSyslog: cfg.RequireSyslog,
+	}
+	if cfg.Stdout {
+		o.Stdout = os.Stdout
+	}
+	if cfg.Syslog != nil {
+		o.Syslog = &audit.Syslog{Address: cfg.Syslog.Address}
+		if cfg.Syslog.CA != "" {
+			if o.Syslog.TLS, err = clientTLS(*cfg.Syslog); err != nil {
+				return nil, err
+			}
+		}
+	}
+	opened, err := audit.Open(o, log)
+	if err != nil { // a nil *audit.Writer must not become an auditLog that is not nil
+		return nil, err
+	}
+	return opened, nil
+}
+
+func (s *Server) rotateAudit() {
+	if err := s.audit.Rotate(); err != nil {
+		s.log.Error("the audit log could not be rotated", "error", err)
+	}
+}
+
+// auditHead tells the last line of the chain, to be kept elsewhere: `cipherlane audit verify --head` takes it.
+func (s *Server) auditHead(w http.ResponseWriter, _ *http.Request) {
+	say(w, http.StatusOK, s.audit.Head().String())
+}
