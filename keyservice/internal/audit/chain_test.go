@@ -55,7 +55,7 @@ func filled(t *testing.T, n, files int) (paths []string, head Head) {
 	return paths, head
 }
 
-// CL-AUD-001, computed here anew: SHA-256 over the line before without its end; zeros before the first.
+// CL-AUD-001, CL-AUD-002, computed here anew: SHA-256 over the line before without its end; zeros before the first.
 func TestChain(t *testing.T) {
 	paths, head := filled(t, 5, 1)
 	data, err := os.ReadFile(paths[0])
@@ -66,7 +66,7 @@ func TestChain(t *testing.T) {
 	for text := range bytes.Lines(data) {
 		seq++
 		var line Line
-		if err := json.Unmarshal(text, &line); err != nil || line.Prev != want || line.Seq != uint64(seq) {
+		if err := json.Unmarshal(text, &line); err != nil || (line.Action == ActionStart) != (seq == 1) || line.Prev != want || line.Seq != uint64(seq) {
 			t.Fatalf("%s: %v, want %d after %s", text, err, seq, want)
 		}
 		sum := sha256.Sum256(bytes.TrimSuffix(text, []byte("\n")))
