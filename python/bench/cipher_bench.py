@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from cipherlane import Decryptor, Encryptor
 from cipherlane.cipher import key_id
+from cipherlane.configuration import Writing
 from cipherlane.keys import (
     DataKey,
     DecryptionAnswer,
@@ -71,7 +72,7 @@ def pairs(size: int) -> dict[str, tuple[Callable[[], object], Callable[[], objec
     bare = AESGCM(os.urandom(32))
     ciphertext = bare.encrypt(nonce, plaintext, additional_data)
     source = OneKey()
-    encryptor = Encryptor(source, KeySettings(), max_plaintext=1 << 20)
+    encryptor = Encryptor(source, KeySettings(), Writing(1 << 20))
     decryptor = Decryptor(source, KeySettings(), max_plaintext=1 << 20)
     envelope = encryptor.encrypt(TOPIC, plaintext)
     if decryptor.decrypt(TOPIC, envelope) != plaintext:

@@ -64,7 +64,7 @@ def eventually(condition: Callable[[], object]) -> None:
 def in_flight(keys: Any) -> bool:
     cache = keys._cache
     with cache._lock:
-        return bool(cache._requests > 0)
+        return bool(cache._requests.active > 0)
 
 
 def code_of(action: Callable[[], object]) -> str:

@@ -6,7 +6,9 @@ they are freed; the bytes in between are Python's, and gone when their memory is
 
 from __future__ import annotations
 
+import itertools
 import os
+import sys
 import threading
 from collections import OrderedDict
 from typing import Callable, Optional, Protocol, Union
@@ -32,6 +34,9 @@ DERIVED_KEYS = 4096
 
 _KEY_ID_INFO = b"cipherlane v1 key id"
 _KEY_ID_SIZE = 16
+
+HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Whether one thread at a time runs Python code; not so in free-threaded builds."""
 
 KeyBytes = Union[bytes, bytearray]
 
@@ -90,7 +95,7 @@ class EncryptingSession:
         SessionEndedError: the key's lease ended already
     """
 
-    __slots__ = ("_cipher", "_clock", "_counter", "_ends_at", "_lock", "_pid", "_prefix", "_salt_rest", "key")
+    __slots__ = ("_alive", "_clock", "_encrypt", "_ends_at", "_next", "_prefix", "_salt_rest", "_until", "key")
 
     def __init__(
         self,
@@ -103,37 +108,56 @@ class EncryptingSession:
         self.key = key
         self._prefix = os.urandom(PREFIX_SIZE) if prefix is None else prefix
         self._salt_rest = self._prefix[SALT_SIZE:]
-        self._cipher = _begin(key, self._prefix[:SALT_SIZE])
-        self._counter = counter
-        self._lock = threading.Lock()
-        self._pid = os.getpid()
+        self._encrypt = _begin(key, self._prefix[:SALT_SIZE]).encrypt
+        self._next = counting(counter)
+        self._alive = forking.mark()
         self._clock = clock
-        self._ends_at = clock() + SESSION_SECONDS
+        self._until = self._ends_at = clock() + SESSION_SECONDS
 
-    def encrypt(self, plaintext: bytes, additional_data: bytes) -> tuple[bytes, bytes]:
+    def use_until(self, moment: float) -> None:
+        """Has :meth:`encrypt` refuse from a moment of the clock on, until this is called again."""
+        self._until = min(moment, self._ends_at)
+
+    def encrypt(self, plaintext: bytes, additional_data: bytes, before: bytes = b"") -> bytes:
         """Encrypts one record.
 
+        Args:
+            plaintext: any bytes
+            additional_data: the AAD
+            before: what the result begins with, as it is
+
         Returns:
-            the nonce (24 bytes), and ciphertext with tag
+            ``before``, the nonce (24 bytes), and ciphertext with tag
 
         Raises:
             SessionEndedError: after 2^32 - 1 records [CL-ENV-032], after 15 minutes [CL-ENV-033], when the key's lease
-                ended [CL-ENV-034], and in a forked child [CL-ENV-035]
+                ended or is to be looked at again [CL-ENV-034], and in a forked child [CL-ENV-035]
         """
-        # The process is looked at before the lock: in a forked child another thread's lock stays locked for ever.
-        if os.getpid() != self._pid or self.key.wiped or self._clock() >= self._ends_at:
+        # This is what every record costs: no lock, no system call, no call of Python code.
+        if not self._alive[0] or self._clock() >= self._until or self.key.wiped:
             raise SessionEndedError
-        with self._lock:
-            counter = self._counter
-            if counter >= SESSION_RECORDS:
-                raise SessionEndedError
-            self._counter = counter + 1
+        counter = self._next()
+        if counter >= SESSION_RECORDS:
+            raise SessionEndedError
         tail = counter.to_bytes(4, "big")
-        return self._prefix + tail, self._cipher.encrypt(self._salt_rest + tail, plaintext, additional_data)
+        return b"".join((before, self._prefix, tail, self._encrypt(self._salt_rest + tail, plaintext, additional_data)))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Refuses: a copy would use nonces again."""
         raise TypeError("an encrypting session cannot be copied or pickled")
+
+
+def counting(start: int) -> Callable[[], int]:
+    """Counts from ``start``; no number is given twice, to any number of threads [CL-ENV-031]."""
+    if HAS_GIL:
+        return itertools.count(start).__next__  # one call of C code: the interpreter's lock is held throughout
+    lock, count = threading.Lock(), itertools.count(start)
+
+    def locked() -> int:
+        with lock:
+            return next(count)
+
+    return locked
 
 
 def _begin(key: Key, salt: bytes) -> AESGCM:
@@ -143,8 +167,27 @@ def _begin(key: Key, salt: bytes) -> AESGCM:
         raise SessionEndedError from None
 
 
+def decrypt(cipher: AESGCM, nonce: bytes, ciphertext: bytes, additional_data: bytes) -> bytes:
+    """Decrypts and verifies [CL-ENV-010].
+
+    Args:
+        cipher: of :meth:`DerivedKeys.cipher` for this nonce
+        nonce: 24 bytes
+        ciphertext: with tag
+        additional_data: the AAD
+
+    Raises:
+        CipherlaneError: ``authentication-failed``
+    """
+    try:
+        return cipher.decrypt(nonce[SALT_SIZE:], ciphertext, additional_data)
+    except InvalidTag:
+        detail = "the tag does not fit: the bytes, the scope or the bound record key were changed"
+        raise CipherlaneError(ErrorCode.AUTHENTICATION_FAILED, detail) from None
+
+
 class DerivedKeys:
-    """Decrypts; keeps the ciphers that it derived, by kid and first 12 bytes of the nonce, at most 4,096.
+    """Keeps the ciphers that it derived, by kid and first 12 bytes of the nonce, at most 4,096.
 
     Safe for use by threads.
     """
@@ -155,24 +198,15 @@ class DerivedKeys:
         self._lock = threading.Lock()
         forking.reset_in_child(self)
 
-    def decrypt(self, key: Key, nonce: bytes, ciphertext: bytes, additional_data: bytes) -> bytes:
-        """Decrypts and verifies [CL-ENV-010].
-
-        Args:
-            key: the data key
-            nonce: 24 bytes
-            ciphertext: with tag
-            additional_data: the AAD
-
-        Raises:
-            CipherlaneError: ``authentication-failed``, or ``lease-expired`` when the key is wiped
-        """
-        cipher = self._cipher(key, nonce[:SALT_SIZE])
-        try:
-            return cipher.decrypt(nonce[SALT_SIZE:], ciphertext, additional_data)
-        except InvalidTag:
-            detail = "the tag does not fit: the bytes, the scope or the bound record key were changed"
-            raise CipherlaneError(ErrorCode.AUTHENTICATION_FAILED, detail) from None
+    def cipher(self, key: Key, nonce: bytes) -> AESGCM:
+        """The cipher for a nonce (24 bytes), derived or remembered; raises ``lease-expired`` when the key is wiped."""
+        name = (key.kid, nonce[:SALT_SIZE])
+        with self._lock:
+            cipher = self._ciphers.get(name)
+            if cipher is not None:
+                self._ciphers.move_to_end(name)
+                return cipher
+        return self._add(name, key.derive(name[1]))
 
     def forget(self, kid: bytes) -> None:
         """Drops everything derived from a data key, when its lease ends [CL-KEY-005]."""
@@ -183,15 +217,6 @@ class DerivedKeys:
     def __len__(self) -> int:
         """How many ciphers are kept."""
         return len(self._ciphers)
-
-    def _cipher(self, key: Key, salt: bytes) -> AESGCM:
-        name = (key.kid, salt)
-        with self._lock:
-            cipher = self._ciphers.get(name)
-            if cipher is not None:
-                self._ciphers.move_to_end(name)
-                return cipher
-        return self._add(name, key.derive(salt))
 
     def _add(self, name: tuple[bytes, bytes], cipher: AESGCM) -> AESGCM:
         with self._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from typing import Callable
@@ -32,9 +33,11 @@ class LargerAdvanceClock:
             return self._now
 
 
-def _boot_time() -> float:
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+def _of_this_system() -> Clock:
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return functools.partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+    return LargerAdvanceClock()
 
 
-lease_clock: Clock = _boot_time if hasattr(time, "CLOCK_BOOTTIME") else LargerAdvanceClock()
+lease_clock: Clock = _of_this_system()
 """The clock of this system."""

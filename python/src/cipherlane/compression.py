@@ -1,8 +1,9 @@
-"""Decompression of a plaintext: one zstd frame, in memory bounded by the plaintext limit (envelope.md, step 11)."""
+"""Compression of a plaintext: one zstd frame; when reading, in memory bounded by the plaintext limit (envelope.md)."""
 
 from __future__ import annotations
 
 import sys
+from typing import Optional
 
 from cipherlane.errors import CipherlaneError, ErrorCode
 
@@ -14,6 +15,12 @@ else:
 _FRAME_MAGIC = b"\x28\xb5\x2f\xfd"
 _MIN_WINDOW_LOG = 23  # RFC 8878 asks every decoder for windows of 8 MiB
 _MAX_WINDOW_LOG = 30
+
+
+def compress(plaintext: bytes) -> Optional[bytes]:
+    """One frame that states its content's size, or None if it would not be shorter [CL-ENV-045]."""
+    frame: bytes = zstd.compress(plaintext)
+    return frame if len(frame) < len(plaintext) else None
 
 
 def decompress(frame: bytes, limit: int) -> bytes:

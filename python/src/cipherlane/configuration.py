@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import enum
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Mapping, Union
 from urllib.parse import urlsplit
 
 from cipherlane.errors import ConfigurationError
 from cipherlane.keys import KeySettings
+from cipherlane.names import TopicSet, is_valid_glob, is_valid_name
 
 PREFIX = "cipherlane."
 URLS = PREFIX + "keyservice.urls"
@@ -22,7 +24,11 @@ DEADLINE = PREFIX + "keys.deadline.ms"
 RETRY_BACKOFF = PREFIX + "keys.retry.backoff.ms"
 CACHE_MAX = PREFIX + "keys.cache.max"
 MAX_PLAINTEXT = PREFIX + "max.plaintext.bytes"
+COMPRESSION_MIN = PREFIX + "compression.min.bytes"
 FAILURE_ACTION = PREFIX + "failure.action"
+DEAD_LETTER_TOPIC = PREFIX + "dead.letter.topic"
+COMPRESSION_TOPICS = PREFIX + "compression.topics"
+RECORD_KEY_TOPICS = PREFIX + "record.key.topics"
 
 _FILES = (TLS_CA, TLS_CERTIFICATE, TLS_KEY)
 # name: least, most, default
@@ -33,11 +39,32 @@ _NUMBERS = {
     RETRY_BACKOFF: (1, 60_000, 500),
     CACHE_MAX: (16, 1_000_000, 10_000),
     MAX_PLAINTEXT: (1, 1_073_741_824, 67_108_864),
+    COMPRESSION_MIN: (0, 1_073_741_824, 1_024),
 }
-_NAMES = (URLS, *_FILES, *_NUMBERS, FAILURE_ACTION)
+_NAMES = (URLS, *_FILES, *_NUMBERS, FAILURE_ACTION, DEAD_LETTER_TOPIC, COMPRESSION_TOPICS, RECORD_KEY_TOPICS)
+_TOPIC_OF_RECORD = "{topic}"
 _DIGITS = re.compile(r"[0-9]{1,10}")
 
 Settings = Mapping[str, Any]
+
+
+class FailureAction(enum.Enum):
+    """What consuming does with a record that cannot be decrypted (spec/kafka.md)."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+    DEAD_LETTER = "dead-letter"
+    MARK = "mark"
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How values are written, apart from the policy."""
+
+    max_plaintext: int
+    compression_topics: TopicSet = field(default_factory=TopicSet)
+    compression_min: int = 1_024
+    record_key_topics: TopicSet = field(default_factory=TopicSet)
 
 
 @dataclass(frozen=True)
@@ -51,7 +78,10 @@ class Configuration:
     connect_timeout: float
     request_timeout: float
     keys: KeySettings
-    max_plaintext: int
+    writing: Writing
+    failure_action: FailureAction
+    dead_letter_topic: str
+    """As given; :meth:`dead_letter_topic_of` says what it means for a topic."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Configuration:
@@ -62,8 +92,6 @@ class Configuration:
         """
         for name in settings:
             _check_known(name)
-        if settings.get(FAILURE_ACTION, "fail") != "fail":
-            raise ConfigurationError(f"{FAILURE_ACTION}: this client knows only 'fail'")
         numbers = {name: _number(settings, name) for name in _NUMBERS}
         ca, certificate, key = (_file(settings, name) for name in _FILES)
         return cls(
@@ -74,8 +102,19 @@ class Configuration:
             connect_timeout=numbers[CONNECT_TIMEOUT] / 1000,
             request_timeout=numbers[REQUEST_TIMEOUT] / 1000,
             keys=KeySettings(numbers[DEADLINE] / 1000, numbers[RETRY_BACKOFF] / 1000, numbers[CACHE_MAX]),
-            max_plaintext=numbers[MAX_PLAINTEXT],
+            writing=Writing(
+                numbers[MAX_PLAINTEXT],
+                _topics(settings, COMPRESSION_TOPICS),
+                numbers[COMPRESSION_MIN],
+                _topics(settings, RECORD_KEY_TOPICS),
+            ),
+            failure_action=_failure_action(settings),
+            dead_letter_topic=_dead_letter_topic(settings),
         )
+
+    def dead_letter_topic_of(self, topic: str) -> str:
+        """The topic for the dead letters of a topic."""
+        return self.dead_letter_topic.replace(_TOPIC_OF_RECORD, topic)
 
 
 def split(settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -115,6 +154,29 @@ def _number(settings: Settings, name: str) -> int:
         value = int(value)
     if type(value) is not int or not least <= value <= most:
         raise ConfigurationError(f"{name}: takes a whole number from {least} to {most}")
+    return value
+
+
+def _topics(settings: Settings, name: str) -> TopicSet:
+    value = settings.get(name, "")
+    globs = [part.strip() for part in value.split(",")] if isinstance(value, str) and value.strip() else []
+    if not isinstance(value, str) or not all(map(is_valid_glob, globs)):
+        raise ConfigurationError(f"{name}: takes a list of topic names and globs (* and ?), comma-separated")
+    return TopicSet(tuple(globs))
+
+
+def _failure_action(settings: Settings) -> FailureAction:
+    try:
+        return FailureAction(settings.get(FAILURE_ACTION, FailureAction.FAIL.value))
+    except ValueError:
+        actions = ", ".join(action.value for action in FailureAction)
+        raise ConfigurationError(f"{FAILURE_ACTION}: takes one of {actions}") from None
+
+
+def _dead_letter_topic(settings: Settings) -> str:
+    value = settings.get(DEAD_LETTER_TOPIC, _TOPIC_OF_RECORD + ".dead-letter")
+    if not isinstance(value, str) or not is_valid_name(value.replace(_TOPIC_OF_RECORD, "t")):
+        raise ConfigurationError(f"{DEAD_LETTER_TOPIC}: takes a topic name, in which {{topic}} stands for the record's")
     return value
 
 

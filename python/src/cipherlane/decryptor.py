@@ -5,28 +5,22 @@ Knows nothing of Kafka clients.
 
 from __future__ import annotations
 
-import enum
-from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional, Union
+from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, Union
 
-from cipherlane import compression, envelope
-from cipherlane.cipher import DerivedKeys
+from cipherlane import compression, envelope, forking
+from cipherlane.cipher import DERIVED_KEYS, SALT_SIZE, DerivedKeys, decrypt
 from cipherlane.clock import Clock, lease_clock
 from cipherlane.configuration import Configuration
-from cipherlane.envelope import Envelope
+from cipherlane.counts import Counts, Numbers
+from cipherlane.envelope import RECORD_KEY_UNAVAILABLE, Envelope, RecordKey
 from cipherlane.errors import CipherlaneError, DecryptionError, ErrorCode
+from cipherlane.holder import KeyHolder
 from cipherlane.keys import DecryptionGrant, DecryptionKeys, KeySettings, KeySource, Name, PlaintextPolicy
 from cipherlane.keyservice import KeyServiceClient
 from cipherlane.names import check_topic
 
-
-class _Unavailable(enum.Enum):
-    RECORD_KEY = enum.auto()
-
-
-RECORD_KEY_UNAVAILABLE = _Unavailable.RECORD_KEY
-"""The reader does not know the record key; None, in its place, says that the record key is null."""
-
-RecordKey = Union[bytes, None, _Unavailable]
+_OPENING = envelope.HEADER_SIZE + SALT_SIZE
+_CONTENT = envelope.HEADER_SIZE + envelope.NONCE_SIZE
 
 
 class Record(NamedTuple):
@@ -47,13 +41,21 @@ class _Parsed(NamedTuple):
     envelope: Optional[Envelope]
 
 
+class _Opening(NamedTuple):
+    """What decrypts the records of one topic that one session wrote, while the lease of its key runs."""
+
+    decrypt: Callable[[bytes, bytes, bytes], bytes]
+    additional_data: bytes
+    until: float
+
+
 _Step = Union[_Parsed, DecryptionError, None]
 _Grant = Union[DecryptionGrant, PlaintextPolicy]
 
 Decrypted = Union[bytes, None, DecryptionError]
 
 
-class Decryptor:
+class Decryptor(KeyHolder):
     """Decrypts record values. Safe for use by threads, and in forked children.
 
     Args:
@@ -67,15 +69,26 @@ class Decryptor:
         self, source: KeySource, settings: KeySettings, *, max_plaintext: int, clock: Clock = lease_clock
     ) -> None:
         self._derived = DerivedKeys()
-        self._keys = DecryptionKeys(source, settings, on_wipe=self._derived.forget, clock=clock)
+        self._openings: dict[tuple[str, bytes], _Opening] = {}
+        self._keys = DecryptionKeys(source, settings, on_wipe=self._forget, clock=clock)
+        self._clock = clock
         self._max_plaintext = max_plaintext
+        self._longest = max_plaintext + envelope.OVERHEAD
         self._cache_max = settings.cache_max
+        self._decrypted = self._accepted = 0
+        self._failures = Counts()
+        forking.reset_in_child(self)
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Decryptor:
         """A decryptor from ``cipherlane.`` settings; raises ``ConfigurationError``."""
-        configuration = Configuration.from_settings(settings)
-        return cls(KeyServiceClient(configuration), configuration.keys, max_plaintext=configuration.max_plaintext)
+        return cls.from_configuration(Configuration.from_settings(settings))
+
+    @classmethod
+    def from_configuration(cls, configuration: Configuration) -> Decryptor:
+        """A decryptor from settings that were read; raises ``ConfigurationError`` when a PEM file cannot be used."""
+        source = KeyServiceClient(configuration)
+        return cls(source, configuration.keys, max_plaintext=configuration.writing.max_plaintext)
 
     def decrypt(
         self,
@@ -101,10 +114,33 @@ class Decryptor:
         Raises:
             DecryptionError: there is nothing to show [CL-ENV-012]
         """
+        plaintext = self.decrypt_at_once(topic, value)
+        if plaintext is not None:
+            return plaintext
         outcome = self._decrypt_one(Record(topic, value, record_key, partition, offset))
         if isinstance(outcome, DecryptionError):
             raise outcome
         return outcome
+
+    def decrypt_at_once(self, topic: Optional[str], value: Optional[bytes]) -> Optional[bytes]:
+        """The short way, for a record like one before it: never waits, never raises.
+
+        Args:
+            topic: from which the record was read
+            value: as stored
+
+        Returns:
+            the plaintext, or None: then ask :meth:`decrypt` or :meth:`decrypt_all`, which say why
+        """
+        try:
+            opening = self._openings[topic, value[:_OPENING]]  # type: ignore[index]
+            if self._clock() < opening.until and len(value) <= self._longest:  # type: ignore[arg-type]
+                plaintext = opening.decrypt(value[_OPENING:_CONTENT], value[_CONTENT:], opening.additional_data)  # type: ignore[index]
+                self._decrypted += 1
+                return plaintext
+        except Exception:  # noqa: BLE001, S110 - whatever it is, the long way finds it again and names it
+            pass
+        return None
 
     def decrypt_all(self, records: Iterable[Record]) -> list[Decrypted]:
         """Reads many values; the keys that they need are asked for together [CL-KEY-010].
@@ -121,17 +157,26 @@ class Decryptor:
             ]
         return outcomes
 
+    def numbers(self) -> Numbers:
+        """What this decryptor did (spec/kafka.md, "Numbers")."""
+        return {
+            "records_decrypted_total": self._decrypted,
+            "plaintext_accepted_total": self._accepted,
+            "failures_total": self._failures.all(),
+            **self._keys.numbers(),
+        }
+
     def close(self) -> None:
         """Wipes the keys and closes connections; decrypting fails from then on. May be called again."""
         self._keys.close()
 
-    def __enter__(self) -> Decryptor:
-        """Returns itself."""
-        return self
+    def after_fork_in_child(self) -> None:
+        """Lets go of the parent's derived keys."""
+        self._openings = {}
 
-    def __exit__(self, *_exception: object) -> None:
-        """Closes."""
-        self.close()
+    def _forget(self, kid: bytes) -> None:
+        self._openings = {}
+        self._derived.forget(kid)
 
     def _decrypt_one(self, record: Record) -> Decrypted:
         step = self._parse(record)
@@ -155,7 +200,7 @@ class Decryptor:
         try:
             return self._parsed(record)
         except CipherlaneError as error:
-            return _failure(error, record)
+            return self._failure(error, record)
 
     def _parsed(self, record: Record) -> Optional[_Parsed]:
         topic, value, record_key = record[:3]
@@ -195,22 +240,51 @@ class Decryptor:
                 raise grant  # noqa: TRY301 - one way to name the record
             return self._opened(step, grant)
         except CipherlaneError as error:
-            return _failure(error, step.record, step.needs.kid)
+            return self._failure(error, step.record, step.needs.kid)
         except Exception as error:  # noqa: BLE001 - one bad record must not take its neighbours with it
             detail = f"decrypting failed: {type(error).__name__}"
-            return _failure(CipherlaneError(ErrorCode.INTERNAL, detail), step.record, step.needs.kid)
+            return self._failure(CipherlaneError(ErrorCode.INTERNAL, detail), step.record, step.needs.kid)
 
     def _opened(self, step: _Parsed, grant: _Grant) -> Optional[bytes]:
         if step.envelope is None:
-            return _unencrypted(grant, step.record.value)
+            accepted = _unencrypted(grant, step.record.value)
+            self._accepted += 1
+            return accepted
         assert isinstance(grant, DecryptionGrant)  # what a name with a kid gives
-        return self._plaintext(step.envelope, grant, step.record.record_key)
+        plaintext = self._plaintext(step, step.envelope, grant)
+        self._decrypted += 1
+        return plaintext
 
-    def _plaintext(self, parsed: Envelope, grant: DecryptionGrant, record_key: RecordKey) -> bytes:
-        known_key = None if record_key is RECORD_KEY_UNAVAILABLE else record_key
-        additional_data = envelope.additional_data(parsed.header, grant.scope, known_key)
-        content = self._derived.decrypt(grant.key, parsed.nonce, parsed.ciphertext, additional_data)
-        return compression.decompress(content, self._max_plaintext) if parsed.compressed else content
+    def _plaintext(self, step: _Parsed, parsed: Envelope, grant: DecryptionGrant) -> bytes:
+        record_key = None if step.record.record_key is RECORD_KEY_UNAVAILABLE else step.record.record_key
+        additional_data = envelope.additional_data(parsed.header, grant.scope, record_key)
+        until = self._keys.use_until(step.needs)
+        cipher = self._derived.cipher(grant.key, parsed.nonce)
+        content = decrypt(cipher, parsed.nonce, parsed.ciphertext, additional_data)
+        if parsed.compressed:
+            return compression.decompress(content, self._max_plaintext)
+        if not parsed.record_key_bound:
+            self._remember(step, parsed, _Opening(cipher.decrypt, additional_data, until))
+        if grant.key.wiped:  # meanwhile: what was derived from it must not stay behind
+            self._forget(parsed.kid)
+        return content
+
+    def _remember(self, step: _Parsed, parsed: Envelope, opening: _Opening) -> None:
+        openings = self._openings
+        if len(openings) >= DERIVED_KEYS:
+            openings.clear()
+        openings[step.record.topic, parsed.header + parsed.nonce[:SALT_SIZE]] = opening
+
+    def _failure(self, error: CipherlaneError, record: Record, kid: Optional[bytes] = None) -> DecryptionError:
+        self._failures.add(error.code)
+        return DecryptionError(
+            error.error_code,
+            error.detail,
+            topic=record.topic,
+            partition=record.partition,
+            offset=record.offset,
+            kid=error.kid or kid,
+        )
 
 
 def _unencrypted(grant: _Grant, value: Optional[bytes]) -> Optional[bytes]:
@@ -218,14 +292,3 @@ def _unencrypted(grant: _Grant, value: Optional[bytes]) -> Optional[bytes]:
         detail = "the record is not encrypted, and the topic's policy takes no plaintext"
         raise CipherlaneError(ErrorCode.PLAINTEXT_REJECTED, detail)
     return value
-
-
-def _failure(error: CipherlaneError, record: Record, kid: Optional[bytes] = None) -> DecryptionError:
-    return DecryptionError(
-        error.error_code,
-        error.detail,
-        topic=record.topic,
-        partition=record.partition,
-        offset=record.offset,
-        kid=error.kid or kid,
-    )

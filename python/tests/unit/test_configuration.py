@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from cipherlane.configuration import Configuration, split
+from cipherlane.configuration import Configuration, FailureAction, Writing, split
 from cipherlane.errors import CipherlaneError, ConfigurationError
 from cipherlane.keys import KeySettings
+from cipherlane.names import TopicSet
 
 REQUIRED = {
     "cipherlane.keyservice.urls": "https://a:1, https://[::1]:8443/ ,https://c.example:3",
@@ -36,7 +37,9 @@ def test_defaults() -> None:
         connect_timeout=2.0,
         request_timeout=5.0,
         keys=KeySettings(deadline=10.0, retry_backoff=0.5, cache_max=10_000),
-        max_plaintext=67_108_864,
+        writing=Writing(67_108_864, TopicSet(), 1_024, TopicSet()),
+        failure_action=FailureAction.FAIL,
+        dead_letter_topic="{topic}.dead-letter",
     )
 
 
@@ -49,6 +52,7 @@ def test_defaults() -> None:
         ("keys.retry.backoff.ms", 1, 60_000),
         ("keys.cache.max", 16, 1_000_000),
         ("max.plaintext.bytes", 1, 1_073_741_824),
+        ("compression.min.bytes", 0, 1_073_741_824),
     ],
 )
 def test_numbers_and_their_limits(name: str, least: int, most: int) -> None:
@@ -88,11 +92,47 @@ def test_unknown_settings_name_the_nearest(unknown: str, nearest: str) -> None:
     assert f"the nearest is {nearest}" in message
 
 
-@pytest.mark.parametrize("action", ["skip", "dead-letter", "mark", "FAIL", None, 0])
-def test_failure_actions_that_are_not_known(action: Any) -> None:
-    """CL-CFG-002: a client that does not know one refuses to start."""
-    Configuration.from_settings({**REQUIRED, "cipherlane.failure.action": "fail"})
-    assert "cipherlane.failure.action" in refused({**REQUIRED, "cipherlane.failure.action": action})
+@pytest.mark.parametrize("action", ["FAIL", "skip ", "", None, 0, "ignore"])
+def test_failure_actions(action: Any) -> None:
+    """CL-CFG-002: the four that there are, and nothing else."""
+    name = "cipherlane.failure.action"
+    for known in ("fail", "skip", "dead-letter", "mark"):
+        assert Configuration.from_settings({**REQUIRED, name: known}).failure_action.value == known
+    assert f"{name}: takes one of fail, skip, dead-letter, mark" in refused({**REQUIRED, name: action})
+
+
+@pytest.mark.parametrize("bad", ["", "a b", "{topic", "{other}", "x" * 250, ".", 5, None, "{topic}/x"])
+def test_the_dead_letter_topic(bad: Any) -> None:
+    """CL-CFG-002."""
+    name = "cipherlane.dead.letter.topic"
+    for given, meant in (("dead", "dead"), ("{topic}.x", "claims.x"), ("{topic}", "claims"), ("d-{topic}", "d-claims")):
+        assert Configuration.from_settings({**REQUIRED, name: given}).dead_letter_topic_of("claims") == meant
+    assert f"{name}: takes a topic name" in refused({**REQUIRED, name: bad})
+
+
+@pytest.mark.parametrize("name", ["cipherlane.compression.topics", "cipherlane.record.key.topics"])
+def test_sets_of_topics(name: str) -> None:
+    """CL-CFG-002: names and globs, as in the policy."""
+
+    def read(given: str) -> TopicSet:
+        writing = Configuration.from_settings({**REQUIRED, name: given}).writing
+        return writing.compression_topics if "compression" in name else writing.record_key_topics
+
+    assert read(" ") == TopicSet()
+    assert read("claims, a.*,?-b") == TopicSet(("claims", "a.*", "?-b"))
+    wrong: list[Any] = ["a,,b", ",", "a b", "[a]", "x" * 250, "a,.", 5, None, ["claims"], "a/b"]
+    for bad in wrong:
+        assert f"{name}: takes a list of topic names and globs" in refused({**REQUIRED, name: bad})
+
+
+def test_globs_match_the_whole_name() -> None:
+    """spec/policy.md: every character but * and ? stands for itself."""
+    topics = TopicSet(("claims", "a.*", "?-b", "x*y*z"))
+    for inside in ("claims", "a.", "a.b.c", "q-b", "xyz", "x1y2z", "xyyzz"):
+        assert inside in topics
+    for outside in ("claims2", "my-claims", "a", "ab", "aXb", "-b", "qq-b", "xz", "x1y2z3", "CLAIMS", "claims\n"):
+        assert outside not in topics
+    assert "a" * 249 not in TopicSet(("*a" * 124 + "b",))  # takes no exponential time
 
 
 def test_split_leaves_the_rest_alone() -> None:

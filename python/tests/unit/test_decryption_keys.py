@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any, Optional
 
+from cipherlane.configuration import Writing
 from cipherlane.decryptor import Decryptor, Record
 from cipherlane.encryptor import Encryptor
 from cipherlane.errors import CipherlaneError, ErrorCode
@@ -108,7 +109,7 @@ def test_due_keys_of_a_topic_are_renewed_together() -> None:
 def test_a_batch_of_more_kids_than_the_cache_holds_is_read_all_the_same() -> None:
     """CL-KEY-013: what had to make room is asked for again."""
     source = MemorySource()
-    encryptor = Encryptor(source, QUICK, max_plaintext=100)
+    encryptor = Encryptor(source, QUICK, Writing(100))
     values: list[Optional[bytes]] = []
     for number in range(40):
         source.add(f"t{number}", scope="s")
@@ -124,7 +125,7 @@ def test_usage_is_reported_with_the_next_request() -> None:
     """Records and bytes of plaintext, under the kid that they were encrypted with, each once."""
     clock, source = ManualClock(), MemorySource()
     kid, _ = source.add("t")
-    encryptor = Encryptor(source, QUICK, max_plaintext=100, clock=clock)
+    encryptor = Encryptor(source, QUICK, Writing(100), clock=clock)
     for size in (10, 0, 32):
         encryptor.encrypt("t", bytes(size))
     clock.now += 150

@@ -11,6 +11,7 @@ import pytest
 
 from cipherlane import forking
 from cipherlane.cipher import SESSION_RECORDS, EncryptingSession
+from cipherlane.configuration import Writing
 from cipherlane.decryptor import Decryptor, Record
 from cipherlane.encryptor import Encryptor
 from cipherlane.errors import DecryptionError, EncryptionError
@@ -21,7 +22,7 @@ def test_sessions_end_with_their_lease_and_their_time() -> None:
     """CL-ENV-033, CL-ENV-034."""
     clock, source = ManualClock(), MemorySource(refresh_in=2000, expires_in=2000)
     source.add("t")
-    encryptor = Encryptor(source, QUICK, max_plaintext=100, clock=clock)
+    encryptor = Encryptor(source, QUICK, Writing(100), clock=clock)
 
     def prefix() -> bytes:
         value = encryptor.encrypt("t", b"x")
@@ -45,7 +46,7 @@ def test_an_encryptor_that_is_inherited_by_a_child(action: str) -> None:
     """CL-ENV-035, CL-KEY-015: a forked child gets keys and nonces of its own; a spawned one cannot be given any."""
     source = MemorySource()
     source.add("t")
-    encryptor = Encryptor(source, QUICK, max_plaintext=100)
+    encryptor = Encryptor(source, QUICK, Writing(100))
     mine = encryptor.encrypt("t", b"x")
     assert mine is not None
     if action == "spawn":
@@ -75,7 +76,7 @@ def test_what_a_forked_child_does_first() -> None:
     """CL-ENV-035, in this process, where it can be looked at: keys and ciphers go, locks are new, and it works on."""
     source = MemorySource()
     source.add("t")
-    encryptor = Encryptor(source, QUICK, max_plaintext=100)
+    encryptor = Encryptor(source, QUICK, Writing(100))
     decryptor = Decryptor(source, QUICK, max_plaintext=100)
     value = encryptor.encrypt("t", b"x")
     assert decryptor.decrypt_all([Record("t", value), Record("t", value[:20] + b"x" * 40 if value else b"")])[0] == b"x"
@@ -105,7 +106,7 @@ def test_only_bytes_are_encrypted_and_decrypted(value: Any) -> None:
     """CL-KAF-005."""
     source = MemorySource()
     source.add("t")
-    with Encryptor(source, QUICK, max_plaintext=100) as encryptor, pytest.raises(EncryptionError, match="value-type"):
+    with Encryptor(source, QUICK, Writing(100)) as encryptor, pytest.raises(EncryptionError, match="value-type"):
         encryptor.encrypt("t", value)
     with Decryptor(source, QUICK, max_plaintext=100) as decryptor, pytest.raises(DecryptionError, match="value-type"):
         decryptor.decrypt("t", value)
@@ -116,14 +117,14 @@ def test_unexpected_failures_are_errors_and_never_plaintext(monkeypatch: pytest.
     """CL-ENV-012, CL-ENV-044."""
     source = MemorySource()
     source.add("t")
-    encryptor = Encryptor(source, QUICK, max_plaintext=100)
+    encryptor = Encryptor(source, QUICK, Writing(100))
     decryptor = Decryptor(source, QUICK, max_plaintext=100)
     value = encryptor.encrypt("t", b"canary")
 
     def out_of_memory(*_args: object) -> bytes:
         raise MemoryError("canary")
 
-    monkeypatch.setattr("cipherlane.envelope.write", out_of_memory)
+    monkeypatch.setattr(EncryptingSession, "encrypt", out_of_memory)
     monkeypatch.setattr("cipherlane.envelope.additional_data", out_of_memory)
     with pytest.raises(EncryptionError, match="internal: encrypting failed: MemoryError") as encrypting:
         encryptor.encrypt("t", b"canary")
@@ -143,7 +144,7 @@ def test_a_session_that_cannot_be_kept_open_is_an_error() -> None:
     def ended(key: Any, **more: Any) -> EncryptingSession:
         return EncryptingSession(key, counter=SESSION_RECORDS, **more)
 
-    encryptor = Encryptor(source, QUICK, max_plaintext=100, new_session=ended)
+    encryptor = Encryptor(source, QUICK, Writing(100), new_session=ended)
     with pytest.raises(EncryptionError, match="lease-expired"):
         encryptor.encrypt("t", b"x")
 
@@ -152,7 +153,7 @@ def test_a_lease_that_ends_between_look_up_and_use(monkeypatch: pytest.MonkeyPat
     """CL-KEY-005: the wiped key is not used; a new lease is asked for."""
     clock, source = ManualClock(), MemorySource()
     source.add("t")
-    value = Encryptor(source, QUICK, max_plaintext=100).encrypt("t", b"x")
+    value = Encryptor(source, QUICK, Writing(100)).encrypt("t", b"x")
     decryptor = Decryptor(source, QUICK, max_plaintext=100, clock=clock)
     look_up = decryptor._keys.get_all
 
@@ -172,7 +173,7 @@ def test_a_key_that_is_replaced_between_look_up_and_use(monkeypatch: pytest.Monk
     """CL-ENV-034: the wiped key is not used; the record is encrypted under the new one."""
     clock, source = ManualClock(), MemorySource()
     old, _ = source.add("t")
-    encryptor = Encryptor(source, QUICK, max_plaintext=100, clock=clock)
+    encryptor = Encryptor(source, QUICK, Writing(100), clock=clock)
     look_up, moments = encryptor._keys.get, [300.0]
 
     def look_up_slowly(topic: str) -> Any:

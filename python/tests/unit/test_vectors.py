@@ -9,8 +9,10 @@ from cryptography.exceptions import InvalidTag
 
 from cipherlane import cipher, envelope
 from cipherlane.cipher import EncryptingSession
-from cipherlane.decryptor import RECORD_KEY_UNAVAILABLE, Decryptor, Record
+from cipherlane.configuration import Writing
+from cipherlane.decryptor import Decryptor, Record
 from cipherlane.encryptor import Encryptor
+from cipherlane.envelope import RECORD_KEY_UNAVAILABLE
 from cipherlane.errors import CipherlaneError
 from cipherlane.keys import DataKey, EncryptionGrant, PlaintextPolicy, UnencryptedMode
 from cipherlane.keyservice import answers
@@ -63,8 +65,8 @@ def test_encrypt(vector: Any) -> None:
     header = envelope.header(given["flags"], data_key.kid)
     additional_data = envelope.additional_data(header, given["scope"], unhex(given.get("record_key")))
     session = EncryptingSession(data_key, prefix=bytes.fromhex(given["nonce_prefix"]), counter=given["counter"])
-    nonce, ciphertext = session.encrypt(bytes.fromhex(given["plaintext"]), additional_data)
-    assert envelope.write(header, nonce, ciphertext).hex() == vector["output"]["envelope"]
+    written = session.encrypt(bytes.fromhex(given["plaintext"]), additional_data, header)
+    assert written.hex() == vector["output"]["envelope"]
 
 
 @pytest.mark.parametrize("vector", vectors("write"), ids=by_id)
@@ -76,7 +78,7 @@ def test_write(vector: Any) -> None:
     if given["mode"] != "encrypt":
         source.topics["t"] = UnencryptedMode(given["mode"])
     value = unhex(given["value"])
-    with Encryptor(source, QUICK, max_plaintext=given["max_plaintext"]) as encryptor:
+    with Encryptor(source, QUICK, Writing(given["max_plaintext"])) as encryptor:
         if vector["result"] == "error":
             with pytest.raises(CipherlaneError) as raised:
                 encryptor.encrypt("t", value)

@@ -1,7 +1,6 @@
 """A bounded cache of leases: one request in flight for each, renewal off the calling thread, back-off, wipe at the end.
 
-The same engine serves encryption keys, decryption keys and the policy on plaintext. What is missing or due is put on a
-list by topic; up to four daemon threads, alive only while there is work, ask for whatever the list holds for a topic.
+The same engine serves encryption keys, decryption keys and the policy on plaintext.
 """
 
 from __future__ import annotations
@@ -10,21 +9,19 @@ import heapq
 import random
 import threading
 import time
-from typing import Callable, Generic, Iterable, Mapping, Optional, Sequence, Union
+from typing import Callable, Generic, Iterable, Optional, Sequence, Union
 
 from cipherlane import forking
 from cipherlane.clock import Clock, lease_clock
 from cipherlane.errors import CipherlaneError, ErrorCode
 from cipherlane.keys.entry import Entry, Flight, G, Name, Outcome
+from cipherlane.keys.requests import Answers, Fetch, Requests
 from cipherlane.keys.settings import KeySettings
-from cipherlane.keys.source import MAX_KIDS, Leased
+from cipherlane.keys.source import KeyedGrant, Leased
 from cipherlane.keys.sweeper import Sweeper
 
-MAX_REQUESTS = 4
-"""Requests in flight at once."""
-
-Answers = Mapping[Name, Union[Leased[G], CipherlaneError]]
-Fetch = Callable[[str, Sequence[Name]], Answers[G]]
+LOOK_AGAIN = 1.0
+"""Seconds for which a grant may be used without asking the cache, which then notices use and has leases renewed."""
 
 
 class LeaseCache(Generic[G]):
@@ -38,7 +35,7 @@ class LeaseCache(Generic[G]):
     """
 
     _entries: dict[Name, Entry[G]]
-    _pending: dict[str, list[Name]]
+    _requests: Requests[G]
     _next_expiry: float
     _sweeper: Sweeper
 
@@ -92,7 +89,7 @@ class LeaseCache(Generic[G]):
                     flights[name] = known
                 else:
                     outcomes[name] = known
-            self._dispatch()
+            self._requests.dispatch()
         for name, flight in flights.items():
             outcomes[name] = self._wait(name, flight, until)
         return outcomes
@@ -137,7 +134,29 @@ class LeaseCache(Generic[G]):
                 self._wipe(name, entry.drop())
                 entry.land(_closed())
             self._entries = {}
-            self._pending = {}
+            self._requests.clear()
+
+    def use_until(self, name: Name) -> float:
+        """Until when the grant of a name may be used without asking again; its lease runs, and is not to be renewed."""
+        return min(self._entries.get(name, Entry()).attend_at, self._clock() + LOOK_AGAIN)
+
+    def grants(self) -> list[G]:
+        """What is leased now."""
+        with self._lock:
+            return [entry.grant for entry in self._entries.values() if entry.grant is not None]
+
+    def numbers(self) -> dict[str, Union[int, float]]:
+        """What the cache reports of itself (spec/kafka.md, "Numbers")."""
+        with self._lock:
+            now = self._clock()
+            ends = [entry.expires_at - now for entry in self._entries.values() if entry.grant is not None]
+            keys = sum(isinstance(entry.grant, KeyedGrant) for entry in self._entries.values())
+            return {
+                "key_requests_total": self._requests.asked,
+                "key_request_failures_total": self._requests.failed,
+                "keys_cached": keys,
+                "lease_seconds_left": max(min(ends, default=0.0), 0.0),
+            }
 
     def __len__(self) -> int:
         """How many names are known."""
@@ -153,8 +172,7 @@ class LeaseCache(Generic[G]):
     def _start_afresh(self) -> None:
         self._lock = threading.Lock()
         self._entries = {}
-        self._pending = {}
-        self._requests = 0
+        self._requests = Requests(self._fetch, self._settle, self._clock, self._lock)
         self._next_expiry = float("inf")
         self._sweeper = Sweeper(self)
 
@@ -168,7 +186,7 @@ class LeaseCache(Generic[G]):
             if grant is not None:
                 entry.used_at = now
                 self._renew_if_due(name, entry, now)
-                self._dispatch()
+                self._requests.dispatch()
             return grant
 
     def _known(self, name: Name, now: float) -> Union[Outcome[G], Flight[G]]:
@@ -185,7 +203,7 @@ class LeaseCache(Generic[G]):
             self._ask(name, entry)
 
     def _ask(self, name: Name, entry: Entry[G]) -> Flight[G]:
-        self._pending.setdefault(name.topic, []).append(name)
+        self._requests.add(name)
         return entry.depart()
 
     def _wait(self, name: Name, flight: Flight[G], until: float) -> Outcome[G]:
@@ -194,46 +212,6 @@ class LeaseCache(Generic[G]):
             return flight.outcome
         with self._lock:
             return self._entries.get(name, Entry()).overdue()
-
-    # Asking.
-
-    def _dispatch(self) -> None:
-        for _ in range(min(len(self._pending), MAX_REQUESTS - self._requests)):
-            self._requests += 1
-            try:
-                threading.Thread(target=self._work, name="cipherlane-keys", daemon=True).start()
-            except RuntimeError:  # no more threads, or the interpreter is ending
-                self._requests -= 1
-                self._give_up()
-
-    def _give_up(self) -> None:
-        error = CipherlaneError(ErrorCode.INTERNAL, "cannot start a thread to ask the key service")
-        while self._pending:
-            self._settle(self._pending.popitem()[1], {}, error, self._clock())
-
-    def _work(self) -> None:
-        while True:
-            with self._lock:
-                if not self._pending:
-                    self._requests -= 1
-                    return
-                topic = next(iter(self._pending))
-                names = self._pending.pop(topic)
-            for start in range(0, len(names), MAX_KIDS):
-                self._request(topic, names[start : start + MAX_KIDS])
-
-    def _request(self, topic: str, names: Sequence[Name]) -> None:
-        sent_at = self._clock()
-        answers: Answers[G] = {}
-        error = CipherlaneError(ErrorCode.KEY_SERVICE_BAD_ANSWER, "the answer leaves out what was asked for")
-        try:
-            answers = self._fetch(topic, names)
-        except CipherlaneError as failure:
-            error = _without_frames(failure)
-        except Exception as failure:  # noqa: BLE001 - whatever it is, those who wait must hear of it
-            error = CipherlaneError(ErrorCode.INTERNAL, f"asking the key service failed: {type(failure).__name__}")
-        with self._lock:
-            self._settle(names, answers, error, sent_at)
 
     # Settling what came back.
 
@@ -288,12 +266,6 @@ class LeaseCache(Generic[G]):
         idle = [name for name, entry in self._entries.items() if entry.flight is None or name in asked]
         for name in heapq.nsmallest(surplus, idle, key=lambda name: self._entries[name].used_at):
             self._wipe(name, self._entries.pop(name).drop())
-
-
-def _without_frames(error: CipherlaneError) -> CipherlaneError:
-    """The error without its traceback: the frames' local variables may hold an answer with keys [CL-KEY-015]."""
-    error.__cause__ = error.__context__ = None
-    return error.with_traceback(None)
 
 
 def _closed() -> CipherlaneError:

@@ -85,27 +85,32 @@ class PlaintextPolicy(Grant, enum.Enum):
 
 
 class Usage:
-    """Counts records and bytes of plaintext that were encrypted since the last report. Safe for use by threads."""
+    """Counts the records and bytes of plaintext that were encrypted. Safe for use by threads.
 
-    __slots__ = ("_bytes", "_lock", "_records")
+    Attributes:
+        records: since the beginning
+        bytes: of plaintext, before compression [CL-ENV-046]
+    """
+
+    __slots__ = ("_lock", "_reported", "bytes", "records")
 
     def __init__(self) -> None:
-        self._records = 0
-        self._bytes = 0
+        self.records = 0
+        self.bytes = 0
+        self._reported = (0, 0)
         self._lock = threading.Lock()
 
-    def add(self, records: int, size: int) -> None:
-        """Counts."""
+    def add(self, size: int) -> None:
+        """Counts a record; the hot path of the encryptor does so without this lock."""
         with self._lock:
-            self._records += records
-            self._bytes += size
+            self.records += 1
+            self.bytes += size
 
     def take(self) -> tuple[int, int]:
-        """Records and bytes, and starts again from 0."""
+        """Records and bytes that were not reported yet; they are from now on."""
         with self._lock:
-            taken = self._records, self._bytes
-            self._records = self._bytes = 0
-        return taken
+            before, self._reported = self._reported, (self.records, self.bytes)
+            return self._reported[0] - before[0], self._reported[1] - before[1]
 
 
 @dataclass(frozen=True)
