@@ -234,7 +234,7 @@ def test_undecryptable_messages_pickle_without_their_value(
         ({"cipherlane.keyservice.url": "x"}, "cipherlane.keyservice.urls"),
         ({"cipherlane.keys.cache.max": 0}, "16 to 1000000"),
         ({"cipherlane.keyservice.tls.key": "/nowhere"}, "tls.key"),
-        ({"cipherlane.failure.action": "skip"}, "failure.action"),
+        ({"cipherlane.failure.action": "drop"}, "failure.action"),
     ],
 )
 def test_a_bad_setting_is_refused_when_the_consumer_is_made(
@@ -259,7 +259,7 @@ def test_settings_as_keyword_arguments_and_the_with_statement(
     with Consumer(group_settings(cluster), **service.settings("consumer")) as consumer:
         consumer.subscribe([topic])
         assert poll_all(consumer, 1)[0].value() == b"x"
-        decryptor = consumer._decryptor
+        decryptor = consumer._reader.decryptor
     with pytest.raises(DecryptionError, match="closed"):
         decryptor.decrypt(topic, b"x")
     with pytest.raises(RuntimeError):

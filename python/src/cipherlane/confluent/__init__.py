@@ -1,9 +1,15 @@
-"""Drop-in client and deserializer for confluent-kafka. Knows nothing of key bytes, ciphers and HTTP."""
+"""Drop-in clients, serializer and deserializer for confluent-kafka. Knows nothing of key bytes, ciphers and HTTP.
+
+The asyncio clients are in :mod:`cipherlane.confluent.aio`.
+"""
 
 from cipherlane.confluent.consumer import Consumer
 from cipherlane.confluent.deserializer import DecryptingDeserializer
 from cipherlane.confluent.message import UndecryptableMessage
-from cipherlane.errors import CipherlaneError, ConfigurationError, DecryptionError
+from cipherlane.confluent.producer import Producer
+from cipherlane.confluent.serializer import EncryptingSerializer
+from cipherlane.confluent.serializing import DeserializingConsumer, SerializingProducer
+from cipherlane.errors import CipherlaneError, ConfigurationError, DecryptionError, EncryptionError
 
 __all__ = [
     "CipherlaneError",
@@ -11,5 +17,10 @@ __all__ = [
     "Consumer",
     "DecryptingDeserializer",
     "DecryptionError",
+    "DeserializingConsumer",
+    "EncryptingSerializer",
+    "EncryptionError",
+    "Producer",
+    "SerializingProducer",
     "UndecryptableMessage",
 ]

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Optional
 import confluent_kafka
 
 from cipherlane import configuration
+from cipherlane.configuration import Configuration
 from cipherlane.confluent.message import UndecryptableMessage
-from cipherlane.decryptor import Decryptor, Record
+from cipherlane.confluent.reader import Reader
+from cipherlane.counts import Numbers
 from cipherlane.errors import DecryptionError
 
 if TYPE_CHECKING:
@@ -18,10 +20,12 @@ if TYPE_CHECKING:
 class Consumer(confluent_kafka.Consumer):
     """``confluent_kafka.Consumer`` with ``cipherlane.`` settings among its own.
 
-    ``value()`` of a message gives the plaintext. A message that cannot be decrypted keeps its place; its ``value()``
-    raises a ``DecryptionError``; the messages around it are readable. Null values, and messages that are errors, pass
-    as they are. To skip nothing, commit what was processed: with ``enable.auto.offset.store`` (the default) and
-    automatic commits, librdkafka commits past a record once it was handed out, whatever its ``value()`` does.
+    ``value()`` of a message gives the plaintext. With ``cipherlane.failure.action`` ``fail`` (the default) a message
+    that cannot be decrypted keeps its place; its ``value()`` raises a ``DecryptionError``; the messages around it are
+    readable. ``skip`` and ``dead-letter`` leave it out, ``mark`` gives the ciphertext with a header that says so. Null
+    values, and messages that are errors, pass as they are. To skip nothing, commit what was processed: with
+    ``enable.auto.offset.store`` (the default) and automatic commits, librdkafka commits past a record once it was
+    handed out, whatever its ``value()`` does.
 
     Keys are asked for in ``poll`` and ``consume``, which may take ``cipherlane.keys.deadline.ms`` longer for that.
 
@@ -34,61 +38,52 @@ class Consumer(confluent_kafka.Consumer):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - whatever settings take
-        settings = {**dict(*args), **kwargs}
-        ours, theirs = configuration.split(settings)
-        self._decryptor = Decryptor.from_settings(ours)
+        ours, theirs = configuration.split({**dict(*args), **kwargs})
+        self._reader = Reader(Configuration.from_settings(ours), theirs, self._refused)
         try:
             super().__init__(theirs)
         except BaseException:
-            self._decryptor.close()
+            self._reader.close()
             raise
 
     def poll(self, timeout: float = -1) -> Optional[_Message]:
         """One message or None, as ``confluent_kafka.Consumer.poll``; its value is decrypted."""
-        message = super().poll(timeout)
-        return None if message is None else self._decrypted([message])[0]
+        found: Optional[_Message] = self._reader.poll(super().poll, timeout)
+        return found
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[_Message]:
         """Up to ``num_messages``, as ``confluent_kafka.Consumer.consume``; their keys are asked for together."""
-        return self._decrypted(super().consume(num_messages, timeout))
+        return self._reader.consume(super().consume, num_messages, timeout)
 
     def commit(self, message: Optional[_Message] = None, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """As ``confluent_kafka.Consumer.commit``; ``message`` may be one that cannot be decrypted."""
-        return super().commit(*_for_librdkafka(message), *args, **kwargs)
+        return super().commit(*for_librdkafka(message), *args, **kwargs)
 
     def store_offsets(self, message: Optional[_Message] = None, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         """As ``confluent_kafka.Consumer.store_offsets``; ``message`` may be one that cannot be decrypted."""
-        super().store_offsets(*_for_librdkafka(message), *args, **kwargs)
+        super().store_offsets(*for_librdkafka(message), *args, **kwargs)
+
+    def cipherlane_numbers(self) -> Numbers:
+        """What this client reports of itself (spec/kafka.md, "Numbers")."""
+        return self._reader.numbers()
 
     def close(self) -> None:
         """Leaves the group, then wipes the keys and closes the connections to the key service."""
         try:
             super().close()
         finally:
-            self._decryptor.close()
+            self._reader.close()
 
     def __exit__(self, *_exception: object) -> None:
         """Closes; the one of the C type would not wipe the keys."""
         self.close()
 
-    def _decrypted(self, messages: list[_Message]) -> list[_Message]:
-        records = [message for message in messages if message.error() is None]
-        outcomes = iter(self._decryptor.decrypt_all(_record(message) for message in records))
-        return [_shown(message, next(outcomes)) if message.error() is None else message for message in messages]
+    @staticmethod
+    def _refused(message: _Message, error: DecryptionError) -> _Message:
+        return UndecryptableMessage(message, error)
 
 
-def _record(message: _Message) -> Record:
-    return Record(message.topic() or "", message.value(), message.key(), message.partition(), message.offset())
-
-
-def _shown(message: _Message, outcome: object) -> _Message:
-    if isinstance(outcome, DecryptionError):
-        return UndecryptableMessage(message, outcome)
-    message.set_value(outcome)
-    return message
-
-
-def _for_librdkafka(message: Optional[_Message]) -> Any:  # noqa: ANN401 - positional arguments
+def for_librdkafka(message: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a message, or None
     """The C functions take no subclass of a message, and no None where a message may be left out."""
     if isinstance(message, UndecryptableMessage):
         return (message.as_plain_message(),)

@@ -7,6 +7,7 @@ from typing import Any, Callable, Mapping, Optional
 from confluent_kafka.serialization import Deserializer, MessageField, SerializationContext
 
 from cipherlane import configuration
+from cipherlane.configuration import FAILURE_ACTION, Configuration, FailureAction
 from cipherlane.decryptor import Decryptor
 from cipherlane.errors import ConfigurationError
 
@@ -25,14 +26,18 @@ class DecryptingDeserializer(Deserializer):
         conf: settings; those that do not start with ``cipherlane.`` are left alone
 
     Raises:
-        ConfigurationError: a ``cipherlane.`` setting is missing, unknown, malformed or out of range
+        ConfigurationError: a ``cipherlane.`` setting is missing, unknown, malformed or out of range; or the failure
+            action is not ``fail``: a deserializer can neither leave a record out nor mark it [CL-KAF-026]
     """
 
     def __init__(self, inner: Optional[Inner], conf: Mapping[str, Any]) -> None:
         if inner is not None and not callable(inner):
             raise ConfigurationError("DecryptingDeserializer: the inner deserializer is not callable")
         self._inner = inner
-        self._decryptor = Decryptor.from_settings(configuration.split(conf)[0])
+        settings = Configuration.from_settings(configuration.split(conf)[0])
+        if settings.failure_action is not FailureAction.FAIL:
+            raise ConfigurationError(f"{FAILURE_ACTION}: a deserializer can only fail; use the drop-in Consumer")
+        self._decryptor = Decryptor.from_configuration(settings)
 
     def __call__(self, value: Optional[bytes], ctx: Optional[SerializationContext] = None) -> Any:  # noqa: ANN401
         """Decrypts a value and hands the plaintext to the inner deserializer.

@@ -1,0 +1,89 @@
+"""Puts records that cannot be decrypted, as they were read, into a topic of their own [CL-KAF-022]."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, Mapping, Optional, Sequence
+
+import confluent_kafka
+
+from cipherlane.errors import DecryptionError
+from cipherlane.names import is_valid_name
+
+MARK = "cipherlane.error"
+"""The header that holds the code; those of a dead letter begin with it."""
+
+# What a client needs to reach the brokers and to be let in.
+_CONNECTION = (
+    "bootstrap.servers", "metadata.broker.list", "broker.", "security.", "sasl.", "ssl.", "enable.ssl.", "enable.sasl.",
+    "oauth_cb", "https.", "client.", "socket.", "reconnect.", "api.version.", "message.max.bytes", "logger",
+)  # fmt: skip
+
+Failure = tuple[Any, DecryptionError]
+"""A message as it was read, and why it cannot be decrypted."""
+
+Settle = Callable[[Optional[str]], None]
+
+
+class DeadLetters:
+    """Sends dead letters and waits until they are acknowledged.
+
+    Args:
+        settings: of the consumer; those of its connection and security are taken [CL-KAF-022]
+        topic_of: the dead-letter topic of a topic
+        deadline: seconds in which they must be acknowledged
+    """
+
+    def __init__(self, settings: Mapping[str, Any], topic_of: Callable[[str], str], deadline: float) -> None:
+        self._settings = {name: value for name, value in settings.items() if name.startswith(_CONNECTION)}
+        self._topic_of = topic_of
+        self._deadline = deadline
+        self._producer: Optional[confluent_kafka.Producer] = None
+
+    def send(self, failures: Sequence[Failure]) -> list[Optional[str]]:
+        """Sends records and waits for all of them.
+
+        Returns:
+            for each None, or why it is not in the dead-letter topic
+        """
+        reasons: list[Optional[str]] = ["no acknowledgement in time"] * len(failures)
+        for index, failure in enumerate(failures):
+            self._try(failure, functools.partial(reasons.__setitem__, index))
+        if self._producer is not None:
+            self._producer.flush(self._deadline)
+        return reasons
+
+    def _try(self, failure: Failure, settle: Settle) -> None:
+        try:
+            self._produce(failure, lambda error, _message: settle(None if error is None else error.str()))
+        except (confluent_kafka.KafkaException, BufferError, ValueError) as error:
+            settle(str(error))
+
+    def _produce(self, failure: Failure, on_delivery: Callable[[Any, Any], None]) -> None:
+        message, error = failure
+        topic = self._topic_of(message.topic())
+        if topic == message.topic():
+            raise ValueError("the dead-letter topic is the topic itself")
+        if not is_valid_name(topic):
+            raise ValueError("the dead-letter topic's name is longer than 249 characters")
+        if self._producer is None:
+            self._producer = self._new_producer()
+        headers = letter_headers(message.headers(), error)
+        self._producer.produce(topic, message.value(), message.key(), headers=headers, on_delivery=on_delivery)
+
+    def _new_producer(self) -> confluent_kafka.Producer:
+        own = {"acks": "all", "enable.idempotence": True, "message.timeout.ms": max(1, int(self._deadline * 1000))}
+        return confluent_kafka.Producer({**self._settings, **own})
+
+
+def letter_headers(headers: Any, error: DecryptionError) -> list[tuple[str, Any]]:  # noqa: ANN401 - as confluent_kafka
+    """The record's own headers, without those of ours that it came with, and what is to be known of the failure."""
+    known = {
+        MARK: error.code,
+        f"{MARK}.topic": error.topic,
+        f"{MARK}.partition": error.partition,
+        f"{MARK}.offset": error.offset,
+        f"{MARK}.kid": None if error.kid is None else error.kid.hex(),
+    }
+    own = [(name, str(value).encode()) for name, value in known.items() if value is not None]
+    return [(name, value) for name, value in headers or () if name not in known] + own

@@ -1,0 +1,169 @@
+"""Turns messages as they were read into messages for the application: decrypts, and meets failures (spec/kafka.md)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Mapping, Optional, Sequence
+
+from cipherlane.configuration import Configuration, FailureAction
+from cipherlane.confluent.dead_letters import MARK, DeadLetters, Failure
+from cipherlane.counts import Counts, Numbers
+from cipherlane.decryptor import Decryptor, Record
+from cipherlane.errors import DecryptionError, ErrorCode
+
+_NEVER_READABLE_LAYERS = frozenset({"parse", "key-id", "decryption"})
+_NEVER_READABLE = frozenset({ErrorCode.PLAINTEXT_TOO_LONG, ErrorCode.PLAINTEXT_REJECTED, ErrorCode.SCOPE_MISMATCH})
+
+Refused = Callable[[Any, DecryptionError], Any]
+"""Gives what stands in the place of a message that cannot be decrypted."""
+
+
+class Reader:
+    """See the module. Safe for use by threads.
+
+    Args:
+        configuration: the ``cipherlane.`` settings, read
+        settings: the consumer's others: dead letters go by its connection
+        refused: what is shown under the failure action ``fail``
+
+    Raises:
+        ConfigurationError: a PEM file cannot be used
+    """
+
+    def __init__(self, configuration: Configuration, settings: Mapping[str, Any], refused: Refused) -> None:
+        self._action = configuration.failure_action
+        self._refused = refused
+        self._dead_letters = DeadLetters(settings, configuration.dead_letter_topic_of, configuration.keys.deadline)
+        self._counts = Counts()
+        self.decryptor = Decryptor.from_configuration(configuration)
+
+    def poll(self, poll: Callable[[float], Any], timeout: float = -1) -> Any:  # noqa: ANN401 - a message of the client
+        """One message or None within ``timeout`` seconds (negative: no limit), by way of the client's own ``poll``."""
+        until = time.monotonic() + timeout
+        while True:
+            message = poll(timeout)
+            if message is None:
+                return None
+            shown = self.read([message])
+            if shown:
+                return shown[0]
+            timeout = timeout if timeout < 0 else max(0.0, until - time.monotonic())
+
+    def consume(
+        self, consume: Callable[[int, float], list[Any]], num_messages: int = 1, timeout: float = -1
+    ) -> list[Any]:
+        """Up to so many messages, by way of the client's own ``consume``; their keys are asked for together."""
+        until = time.monotonic() + timeout
+        shown: list[Any] = []
+        while True:
+            messages = consume(num_messages - len(shown), timeout)
+            readable = self.read(messages)
+            shown += readable
+            timeout = timeout if timeout < 0 else max(0.0, until - time.monotonic())
+            if len(readable) == len(messages) or len(shown) == num_messages:
+                return shown
+
+    def read(self, messages: list[Any]) -> list[Any]:
+        """Decrypts messages in their place; those that the failure action leaves out are not in the result."""
+        if self._action is FailureAction.MARK:
+            _unmark(messages)
+        rest = self._at_once(messages)
+        return self._carefully(messages, rest) if rest else messages
+
+    def numbers(self) -> Numbers:
+        """What this client reports of itself (spec/kafka.md, "Numbers")."""
+        return {
+            "skipped_total": 0,
+            "dead_lettered_total": 0,
+            "marked_total": 0,
+            **self._counts.all(),
+            **self.decryptor.numbers(),
+        }
+
+    def close(self) -> None:
+        """Wipes the keys and closes the connections to the key service."""
+        self.decryptor.close()
+
+    def _at_once(self, messages: list[Any]) -> list[int]:
+        """Decrypts what is like messages before; the rest is left to be looked at with care."""
+        decrypt = self.decryptor.decrypt_at_once
+        rest = []
+        for index, message in enumerate(messages):
+            plaintext = decrypt(message.topic(), message.value())
+            if plaintext is None:
+                rest.append(index)
+            else:
+                message.set_value(plaintext)
+        return rest
+
+    def _carefully(self, messages: list[Any], rest: list[int]) -> list[Any]:
+        rest = [index for index in rest if messages[index].error() is None]
+        outcomes = self.decryptor.decrypt_all(_record(messages[index]) for index in rest)
+        failed: dict[int, DecryptionError] = {}
+        for index, outcome in zip(rest, outcomes):
+            if isinstance(outcome, DecryptionError):
+                failed[index] = outcome
+            else:
+                messages[index].set_value(outcome)
+        met = self._meet([(messages[index], error) for index, error in failed.items()])
+        shown = dict(zip(failed, met))
+        found = [shown.get(index, message) for index, message in enumerate(messages)]
+        return [message for message in found if message is not None]
+
+    # Failure actions: for each failure what the application gets, or None.
+
+    def _meet(self, failures: Sequence[Failure]) -> list[Any]:
+        """An outage, or a principal that was refused, concerns every record: there ``fail`` is right [CL-KAF-020]."""
+        chosen = [failure for failure in failures if self._applies(failure[1])]
+        act = {
+            FailureAction.FAIL: self._fail,
+            FailureAction.SKIP: self._skip,
+            FailureAction.DEAD_LETTER: self._dead_letter,
+            FailureAction.MARK: self._mark,
+        }[self._action]
+        met = iter(act(chosen))
+        return [next(met) if self._applies(failure[1]) else self._refused(*failure) for failure in failures]
+
+    def _applies(self, error: DecryptionError) -> bool:
+        if self._action is FailureAction.MARK and error.error_code is ErrorCode.PLAINTEXT_REJECTED:
+            return False  # injected plaintext is not handed over [CL-KAF-025]
+        return error.layer in _NEVER_READABLE_LAYERS or error.error_code in _NEVER_READABLE
+
+    def _fail(self, failures: Sequence[Failure]) -> list[Any]:
+        return [self._refused(*failure) for failure in failures]
+
+    def _skip(self, failures: Sequence[Failure]) -> list[Any]:
+        for _ in failures:
+            self._counts.add("skipped_total")
+        return [None] * len(failures)
+
+    def _mark(self, failures: Sequence[Failure]) -> list[Any]:
+        for message, error in failures:
+            self._counts.add("marked_total")
+            message.set_headers([*(message.headers() or ()), (MARK, error.code.encode())])
+        return [message for message, _ in failures]
+
+    def _dead_letter(self, failures: Sequence[Failure]) -> list[Any]:
+        reasons = self._dead_letters.send(failures)
+        return [self._lettered(failure, reason) for failure, reason in zip(failures, reasons)]
+
+    def _lettered(self, failure: Failure, reason: Optional[str]) -> Any:  # noqa: ANN401
+        if reason is None:
+            self._counts.add("dead_lettered_total")
+            return None
+        message, error = failure
+        detail = f"{error.detail}; it could not be put into the dead-letter topic: {reason}"
+        place = {"topic": error.topic, "partition": error.partition, "offset": error.offset, "kid": error.kid}
+        return self._refused(message, DecryptionError(error.error_code, detail, **place))  # type: ignore[arg-type]
+
+
+def _record(message: Any) -> Record:  # noqa: ANN401
+    return Record(message.topic() or "", message.value(), message.key(), message.partition(), message.offset())
+
+
+def _unmark(messages: list[Any]) -> None:
+    """Only our own word counts: whoever wrote the record may have marked it too [CL-KAF-024]."""
+    for message in messages:
+        headers = message.headers()
+        if headers and any(name == MARK for name, _ in headers):
+            message.set_headers([(name, value) for name, value in headers if name != MARK])
