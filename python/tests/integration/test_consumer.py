@@ -13,7 +13,7 @@ import confluent_kafka
 import pytest
 from confluent_kafka import TopicPartition
 
-from cipherlane import DecryptionError, Encryptor
+from cipherlane import DecryptionError, Decryptor, Encryptor
 from cipherlane.confluent import ConfigurationError, Consumer, UndecryptableMessage
 from processes import Cluster, Service, closing, consume_all, group_settings, poll_all, start_service
 
@@ -316,3 +316,10 @@ def test_both_generations_are_readable_after_a_rotation(cluster: Cluster, servic
     cluster.write(topic, *values)
     with consumer_for(cluster, service, topic) as consumer:
         assert [message.value() for message in consume_all(consumer, 2)] == [b"0", b"1"]
+
+
+def test_direct_use_without_a_kafka_client(service: Service, encryptor: Encryptor) -> None:
+    """Topic and bytes in, bytes out."""
+    with Decryptor.from_settings(service.settings("consumer")) as decryptor:
+        assert decryptor.decrypt("t-direct", encryptor.encrypt("t-direct", b"x")) == b"x"
+        assert decryptor.decrypt("t-direct", None) is None

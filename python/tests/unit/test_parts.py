@@ -140,3 +140,9 @@ print([thread.name for thread in threading.enumerate() if thread.name.startswith
         assert (done.returncode, done.stdout) == (0, "['cipherlane-keys']\n"), done.stderr
         assert time.monotonic() - started < 10
         assert len(server.requests) == 1
+
+
+def test_the_clock_where_there_is_no_boot_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CL-KEY-005, spec/decisions/0004."""
+    monkeypatch.delattr(time, "CLOCK_BOOTTIME")
+    assert isinstance(clock._of_this_system(), clock.LargerAdvanceClock)
