@@ -85,6 +85,11 @@ func rowOf(name, kind string, all []measured) row {
 		"p50_ms":                    round(each(all, func(m measured) float64 { return m.percentile(0.5) }).median()),
 		"p99_ms":                    round(each(all, func(m measured) float64 { return m.percentile(0.99) }).median()),
 	}
+	for _, m := range all {
+		if m.again > 0 {
+			one.Figures["asked_again"] += float64(m.again)
+		}
+	}
 	return one
 }
 
@@ -117,8 +122,10 @@ func measureMemory(b *bench) {
 	service := b.startService(b.folder())
 	l := load{principal: "producer", path: encryptPath, body: service.requestFor(0), connections: 32, calls: b.requests / 10}
 	var all, anonymous series
+	again := 0
 	for part := range 10 {
 		m := service.apply(l)
+		again += m.again
 		rss, anon := service.memory()
 		all, anonymous = append(all, rss), append(anonymous, anon)
 		fmt.Fprintf(os.Stderr, "memory: %d requests: %.1f MiB, of it %.1f no file; %.0f/s\n", (part+1)*m.calls, rss, anon, m.rate())
@@ -129,6 +136,7 @@ func measureMemory(b *bench) {
 	one.Figures = map[string]float64{
 		fmt.Sprintf("rss_at_%d", b.requests/10): all[0], fmt.Sprintf("rss_at_%d", b.requests): all[last],
 		fmt.Sprintf("anonymous_at_%d", b.requests/10): anonymous[0], fmt.Sprintf("anonymous_at_%d", b.requests): anonymous[last],
+		"asked_again": float64(again),
 	}
 	b.report.add(one.promised("at most 16 MiB and a quarter more after ten times the requests", anonymous[last] <= anonymous[0]*1.25+16))
 }
