@@ -30,6 +30,8 @@ type commands struct {
 
 	Scopes     scopesCommand             `cmd:"" group:"Keys" help:"List the scopes, with the current key of each."`
 	Rotate     rotateCommand             `cmd:"" group:"Keys" help:"Make a new data key for a scope; older keys stay readable."`
+	Inspect    inspectCommand            `cmd:"" group:"Looking into" help:"Explain an envelope (an encrypted record value) field by field."`
+	Scan       scanCommand               `cmd:"" group:"Looking into" help:"Read topics and count what is encrypted under which key, and what is not."`
 	Audit      auditCommands             `cmd:"" group:"Looking into" help:"Check an audit log, or search it."`
 	Version    versionCommand            `cmd:"" group:"This tool" help:"Show the version."`
 	Completion kongcompletion.Completion `cmd:"" group:"This tool" help:"Show how to switch on completion in bash, zsh or fish."`
