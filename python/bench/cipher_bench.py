@@ -6,13 +6,10 @@ Prints progress to stderr and one JSON object to stdout; the same goes to build/
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
-import sys
 import time
-from pathlib import Path
-from typing import Any, Callable, Optional, Sequence
+from typing import Callable, Optional, Sequence
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -30,8 +27,8 @@ from cipherlane.keys import (
     PlaintextPolicy,
     UsageReport,
 )
+from report import Row, pair, publish
 
-NAME = "python-cipher"
 SIZES = (128, 1024, 8192)
 RUNS = 7
 RECORDS = 20_000
@@ -89,59 +86,23 @@ def pairs(size: int) -> dict[str, tuple[Callable[[], object], Callable[[], objec
     }
 
 
-def rows(case: str, bare: Callable[[], object], ours: Callable[[], object]) -> list[dict[str, Any]]:
+def rows(case: str, bare: Callable[[], object], ours: Callable[[], object]) -> list[Row]:
     """Measures a pair, interleaved, after a warm-up that does not count."""
     micros_per_call(bare), micros_per_call(ours)
     measured = [(micros_per_call(bare), micros_per_call(ours)) for _ in range(RUNS)]
-    print(f"{case}: {statistics.median(one for _, one in measured):.2f} us", file=sys.stderr)
-    baseline = summary([one for one, _ in measured])
-    ratio = statistics.median(ours_one / bare_one for bare_one, ours_one in measured)
-    return [
-        {"case": case, "row": "raw-cipher", **baseline},
-        {
-            "case": case,
-            "row": "cipherlane",
-            **summary([one for _, one in measured]),
-            "baseline": "raw-cipher",
-            "ratio": round(ratio, 2),
-        },
-    ]
-
-
-def summary(values: list[float]) -> dict[str, float]:
-    """Median, least and most."""
-    return {
-        "value": round(statistics.median(values), 3),
-        "min": round(min(values), 3),
-        "max": round(max(values), 3),
-    }
-
-
-def processor() -> str:
-    """The name of the processor, where the system tells."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+    beyond = statistics.median(second - first for first, second in measured)
+    return pair(case, ("raw-cipher", "cipherlane"), measured, beyond_the_cipher=round(beyond, 3))
 
 
 def main() -> None:
     """Runs all cases."""
-    result = {
-        "benchmark": NAME,
-        "unit": "cpu_us_per_record",
-        "runs": RUNS,
-        "machine": {"cores": os.cpu_count(), "cpu": processor()},
-        "rows": [
-            row
-            for size in SIZES
-            for operation, pair in pairs(size).items()
-            for row in rows(f"{operation}/{size}B", *pair)
-        ],
-    }
-    line = json.dumps(result)
-    folder = Path("build/bench")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{NAME}.json").write_text(line + "\n", encoding="utf-8")
-    print(line)
+    made = [
+        row
+        for size in SIZES
+        for operation, calls in pairs(size).items()
+        for row in rows(f"{operation}/{size}B", *calls)
+    ]
+    publish("python-cipher", "cpu_us_per_record", RUNS, made)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Sequence
 from urllib.parse import urlsplit
 
@@ -12,7 +13,7 @@ from urllib3.exceptions import HTTPError
 
 from cipherlane.errors import CipherlaneError, ErrorCode
 from cipherlane.keyservice import answers
-from cipherlane.keyservice.tls import client_context, time_limits
+from cipherlane.keyservice.tls import ReloadingContext, time_limits
 
 if TYPE_CHECKING:
     from cipherlane.configuration import Configuration
@@ -49,7 +50,8 @@ class KeyServiceClient:
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
-        self._context = client_context(configuration)
+        self._context = ReloadingContext(configuration)
+        self._lock = threading.Lock()
         self._pid = os.getpid()
         self._pools = self._new_pools()
         self._preferred = 0
@@ -124,10 +126,15 @@ class KeyServiceClient:
             return _read(response)
 
     def _current_pools(self) -> list[urllib3.HTTPSConnectionPool]:
-        if self._pid != os.getpid():  # a forked child must not write into its parent's connections
-            self._pools = self._new_pools()
+        """New connections in a forked child, which must not write into its parent's, and for new PEM files."""
+        if self._pid != os.getpid():
             self._pid = os.getpid()
-        return self._pools
+            self._lock = threading.Lock()  # another thread of the parent may have held the old one
+            self._pools = self._new_pools()
+        with self._lock:
+            if self._context.renew():  # requests under way keep the old connections, which then go
+                self._pools = self._new_pools()
+            return self._pools
 
     def _new_pools(self) -> list[urllib3.HTTPSConnectionPool]:
         return [self._new_pool(url) for url in self._configuration.urls]
@@ -138,7 +145,7 @@ class KeyServiceClient:
             address.hostname or "",
             address.port,
             maxsize=4,
-            ssl_context=self._context,
+            ssl_context=self._context.current,
             cert_reqs="CERT_REQUIRED",
         )
 

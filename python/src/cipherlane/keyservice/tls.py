@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Optional
 
 from cipherlane.errors import ConfigurationError
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from cipherlane.configuration import Configuration
 
 _deadlines = threading.local()
+_log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -54,6 +57,53 @@ class DeadlineSocket(ssl.SSLSocket):
         if remaining <= 0:
             raise TimeoutError("the key service took too long")
         self.settimeout(remaining)
+
+
+class ReloadingContext:
+    """The context made of the PEM files, and made again when they change [CL-KEY-016].
+
+    Attributes:
+        current: what the files gave when they could be used last
+
+    Raises:
+        ConfigurationError: when it is made, as :func:`client_context`
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._files = (configuration.tls_ca, configuration.tls_certificate, configuration.tls_key)
+        self._seen = _versions(self._files)
+        self.current = client_context(configuration)
+
+    def renew(self) -> bool:
+        """Looks at the files; called before each request, so a renewed certificate is shown from the next one on.
+
+        Returns:
+            whether there is a new context; files that cannot be used leave the old one in force
+        """
+        versions = _versions(self._files)
+        if versions == self._seen:
+            return False
+        try:
+            self.current = client_context(self._configuration)
+        except ConfigurationError as error:
+            _log.warning("the renewed files are not used: %s", error)
+            return False
+        self._seen = versions
+        return True
+
+
+def _versions(files: Iterable[str]) -> list[Optional[tuple[int, int, int]]]:
+    """What changes when a file is written or replaced, without reading it."""
+    return [_version(file) for file in files]
+
+
+def _version(file: str) -> Optional[tuple[int, int, int]]:
+    try:
+        found = Path(file).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino, found.st_size
 
 
 def client_context(configuration: Configuration) -> ssl.SSLContext:
