@@ -30,18 +30,20 @@ class Authority:
         certificate = self._build(self._name, self._key, [ca]).sign(self._key, hashes.SHA256())
         self.path = self._write(f"{name}.pem", certificate.public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, name: str, *alternatives: x509.GeneralName, days: int = 1) -> tuple[str, str]:
-        """Paths of a certificate and of its key."""
+    def issue(self, name: str, *alternatives: x509.GeneralName, days: float = 1, start: float = -2) -> tuple[str, str]:
+        """Paths of a certificate and of its key; it is valid from ``start`` to ``days`` days from now."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         extensions: list[Any] = [x509.SubjectAlternativeName(alternatives)] if alternatives else []
-        certificate = self._build(subject, key, extensions, days).sign(self._key, hashes.SHA256())
+        certificate = self._build(subject, key, extensions, days, start).sign(self._key, hashes.SHA256())
         return (
             self._write(f"{name}.pem", certificate.public_bytes(serialization.Encoding.PEM)),
             self._write(f"{name}-key.pem", pem(key)),
         )
 
-    def _build(self, subject: x509.Name, key: Any, extensions: list[Any], days: int = 1) -> x509.CertificateBuilder:
+    def _build(
+        self, subject: x509.Name, key: Any, extensions: list[Any], days: float = 1, start: float = -2
+    ) -> x509.CertificateBuilder:
         now = dt.datetime.now(dt.timezone.utc)
         builder = (
             x509.CertificateBuilder()
@@ -49,7 +51,7 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - dt.timedelta(days=2))
+            .not_valid_before(now + dt.timedelta(days=start))
             .not_valid_after(now + dt.timedelta(days=days))
         )
         for extension in extensions:

@@ -28,14 +28,14 @@ _RETRY = urllib3.Retry(total=1, connect=0, read=1, redirect=0, status=0, other=1
 
 
 class _Answer(NamedTuple):
-    status: int
-    content_type: str
-    body: bytes
+    content: tuple[int, str, bytes]
+    """status, content type, body"""
+    date: Optional[str]
 
     @property
     def try_next(self) -> bool:
         """Whether another address may do better [CL-KEY-014]."""
-        return self.status == 429 or 500 <= self.status <= 599
+        return self.content[0] == 429 or 500 <= self.content[0] <= 599
 
 
 class KeyServiceClient:
@@ -65,7 +65,7 @@ class KeyServiceClient:
         request: dict[str, Any] = {"topic": topic}
         if usage is not None:
             request["usage"] = {"kid": usage.kid.hex(), "records": usage.records, "bytes": usage.bytes}
-        return answers.encryption_key(*self._post("/v1/encryption-key", request))
+        return answers.encryption_key(*self._post("/v1/encryption-key", request).content)
 
     def decryption_keys(self, topic: str, kids: Sequence[bytes]) -> DecryptionAnswer:
         """Keys for records read from a topic, and how plaintext is met there.
@@ -78,7 +78,15 @@ class KeyServiceClient:
             CipherlaneError: refused, no answer, or an answer that breaks the specification
         """
         request = {"topic": topic, "kids": [kid.hex() for kid in kids]}
-        return answers.decryption_keys(kids, *self._post("/v1/decryption-keys", request))
+        return answers.decryption_keys(kids, *self._post("/v1/decryption-keys", request).content)
+
+    def date(self) -> Optional[str]:
+        """What the service's clock says: the header ``Date`` of whatever it answers.
+
+        Raises:
+            CipherlaneError: no answer from any address
+        """
+        return self._post("/v1/", {}).date
 
     def close(self) -> None:
         """Closes the connections that are kept."""
@@ -159,7 +167,8 @@ def _read(response: urllib3.BaseHTTPResponse) -> _Answer:
         response.close()
         raise CipherlaneError(ErrorCode.KEY_SERVICE_BAD_ANSWER, f"an answer of more than {MAX_ANSWER} bytes")
     response.release_conn()
-    return _Answer(response.status, response.headers.get("Content-Type", ""), body)
+    content = response.status, response.headers.get("Content-Type", ""), body
+    return _Answer(content, response.headers.get("Date"))
 
 
 def _reason(error: Exception) -> str:
