@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -104,5 +106,53 @@ func TestFullStoreDisk(t *testing.T) {
 		if got := again.encryptionKey(t, topic).text("kid"); got != want {
 			t.Errorf("%s: another key", topic)
 		}
+	}
+}
+
+// [CL-AUD-007] Who calls too often is told when to ask again, delays nobody else, and fills neither audit log nor log.
+func TestPrincipalCallsTooOften(t *testing.T) {
+	k := startWith(t, "limits: {principal: {rate: 1, burst: 30}}\n")
+	kid := k.encryptionKey(t, "claims").text("kid")
+	c := client(t, k.tlsConfig(t, "producer"))
+	refused := 0
+	for range 100 {
+		a := k.postWith(t, c, "/v1/encryption-key", `{"topic":"claims"}`)
+		if a.Status == http.StatusOK {
+			continue
+		}
+		refused++
+		refuses(t, a, 429, "key-service-unavailable")
+		if seconds, err := strconv.Atoi(a.Header.Get("Retry-After")); err != nil || seconds < 1 || seconds > 2 {
+			t.Errorf("Retry-After: %q", a.Header.Get("Retry-After"))
+		}
+	}
+	if refused < 60 {
+		t.Errorf("%d of 100 refused", refused)
+	}
+	k.decrypt(t, "claims", kid)
+	if !strings.Contains(k.get(t, "/metrics"), fmt.Sprintf("cipherlane_keyservice_throttled_total{reason=\"principal\"} %d\n", refused)) {
+		t.Error("not counted")
+	}
+	kids := make([]string, 1000) // each is a part of a line in the audit log, so many cost more than one call
+	for i := range kids {
+		kids[i] = fmt.Sprintf("\"%032x\"", i)
+	}
+	many := `{"topic":"claims","kids":[` + strings.Join(kids, ",") + `]}`
+	if a := k.post(t, "consumer", "/v1/decryption-keys", many); a.Status != http.StatusOK {
+		t.Errorf("%d %s", a.Status, a.Body)
+	}
+	refuses(t, k.post(t, "consumer", "/v1/decryption-keys", many), 429, "key-service-unavailable")
+	k.stop(t) // which records what was gathered
+	counted := map[string]int{}
+	for _, r := range k.auditLog(t) {
+		if r.Code == "key-service-unavailable" {
+			counted[r.Principal] += max(1, r.Count)
+		}
+	}
+	if counted["spiffe://dev.cipherlane/producer"] != refused || counted["spiffe://dev.cipherlane/consumer"] != 1 {
+		t.Errorf("recorded %v of %d", counted, refused)
+	}
+	if lines := len(k.auditLog(t)); lines > 60 {
+		t.Errorf("%d lines", lines)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/identity"
 	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
+	"github.com/cipherlane/cipherlane/keyservice/internal/ratelimit"
 	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
 	"github.com/cipherlane/cipherlane/keyservice/internal/service"
 )
@@ -25,12 +26,15 @@ type Meter interface {
 	Began()
 	// Answered counts a call; code is empty for success.
 	Answered(call string, code refusal.Code, took time.Duration)
+	// Throttled counts a refusal for want of room: "in_flight" or "principal".
+	Throttled(reason string)
 }
 
 // Options bound what callers may take.
 type Options struct {
-	InFlight int           // calls at the same time; more are refused with 429
-	Timeout  time.Duration // for one call, from its headers to its answer
+	InFlight int                // calls at the same time; more are refused with 429
+	Timeout  time.Duration      // for one call, from its headers to its answer
+	Limits   *ratelimit.Limiter // calls of each principal; nil for no limit
 }
 
 type api struct {
@@ -98,11 +102,14 @@ func (a *api) answer(ctx context.Context, x *exchange, h handler) (answer any, e
 	case a.places <- struct{}{}:
 		defer func() { <-a.places }()
 	default:
-		return nil, a.refuse(ctx, x, refusal.Because(refusal.Unavailable, errBusy, "too many calls are being answered; ask again"))
+		return nil, a.tooMany(ctx, x, errBusy, time.Second, "too many calls are being answered")
 	}
 	if err = identify(x); err != nil {
 		x.w.Header().Set("Connection", "close")
 		return nil, a.refuse(ctx, x, err)
+	}
+	if wait, ok := a.options.Limits.Take(x.call.Principal, 1, time.Now()); !ok {
+		return nil, a.tooMany(ctx, x, errRate, wait, "this principal calls too often")
 	}
 	if x.action != actionUnknown && x.r.Method != http.MethodPost {
 		x.w.Header().Set("Allow", http.MethodPost)
@@ -149,8 +156,11 @@ func (a *api) write(x *exchange, answer any, err error) refusal.Code {
 
 func (a *api) logRefusal(x *exchange, refused *refusal.Error) {
 	level := slog.LevelInfo
-	if status := statusOf(refused); status >= http.StatusInternalServerError {
+	switch status := statusOf(refused); {
+	case status >= http.StatusInternalServerError:
 		level = slog.LevelError
+	case status == http.StatusTooManyRequests: // who calls too often must not fill this log either
+		level = slog.LevelDebug
 	}
 	attributes := []any{
 		"call", x.name, "code", refused.Code, "principal", x.call.Principal, "remote", x.call.Remote,
@@ -161,9 +171,6 @@ func (a *api) logRefusal(x *exchange, refused *refusal.Error) {
 	}
 	a.log.Log(x.r.Context(), level, "refused", attributes...)
 }
-
-// errBusy is the cause of refusals for want of room.
-var errBusy = errors.New("limits.in_flight is reached")
 
 func statusOf(refused *refusal.Error) int {
 	switch {

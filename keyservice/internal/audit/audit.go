@@ -51,6 +51,8 @@ type Record struct {
 	Outcome   Outcome   `json:"outcome"`
 	Code      string    `json:"code,omitzero"`
 
+	Count int `json:"count,omitzero"` // refusals for want of room that this line stands for, if not one
+
 	// Of the lines audit-start and audit-rotate.
 	Chain        string `json:"chain,omitzero"`         // name of the replica
 	PreviousFile string `json:"previous_file,omitzero"` // what the file before is called now
@@ -69,6 +71,8 @@ const (
 	ActionStart  = "audit-start"
 	ActionRotate = "audit-rotate"
 	ActionCheck  = "audit-check"
+	// ActionThrottled stands for refusals for want of room that were gathered.
+	ActionThrottled = "throttled"
 )
 
 // MaxLine is the longest line in bytes, with its end (spec/limits.md).

@@ -38,10 +38,12 @@ type Timeouts struct {
 	Idle    time.Duration // without a request
 }
 
-// Limits bound what all callers together may take.
+// Limits bound what callers may take: all together, and each principal.
 type Limits struct {
-	Connections int
-	InFlight    int
+	Connections    int
+	InFlight       int
+	PrincipalRate  int // calls a second
+	PrincipalBurst int // calls at once
 }
 
 // Log says how the service's own log looks.
@@ -57,7 +59,7 @@ func Default() Config {
 		AdminListen: "127.0.0.1:9443",
 		GracePeriod: 10 * time.Second,
 		Timeouts:    Timeouts{Headers: 5 * time.Second, Request: 10 * time.Second, Answer: 15 * time.Second, Idle: time.Minute},
-		Limits:      Limits{Connections: 4096, InFlight: 1024},
+		Limits:      Limits{Connections: 4096, InFlight: 1024, PrincipalRate: 200, PrincipalBurst: 5000},
 		Log:         Log{Format: "text", Level: "info"},
 		Audit:       Audit{MaxSize: 1 << 30},
 	}
@@ -109,6 +111,10 @@ func (c *Config) fields() fields {
 		"limits": section(false, fields{
 			"connections": strictyaml.IntegerInto(&c.Limits.Connections, 1, 1_000_000),
 			"in_flight":   strictyaml.IntegerInto(&c.Limits.InFlight, 1, 100_000),
+			"principal": section(false, fields{
+				"rate":  strictyaml.IntegerInto(&c.Limits.PrincipalRate, 1, 1_000_000),
+				"burst": strictyaml.IntegerInto(&c.Limits.PrincipalBurst, 1, 10_000_000),
+			}),
 		}),
 		"log": section(false, fields{
 			"format": word(&c.Log.Format, "text", "json"),

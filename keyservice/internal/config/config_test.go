@@ -45,7 +45,7 @@ func TestEverySetting(t *testing.T) {
 admin_listen: 127.0.0.1:2
 grace_period: 3s
 timeouts: {headers: 4s, request: 5s, answer: 6s, idle: 7s}
-limits: {connections: 8, in_flight: 9}
+limits: {connections: 8, in_flight: 9, principal: {rate: 10, burst: 11}}
 log: {format: json, level: debug}
 `)
 	if err != nil {
@@ -53,7 +53,7 @@ log: {format: json, level: debug}
 	}
 	if c.Listen != "0.0.0.0:1" || c.AdminListen != "127.0.0.1:2" || c.GracePeriod != 3*time.Second ||
 		c.Timeouts != (Timeouts{4 * time.Second, 5 * time.Second, 6 * time.Second, 7 * time.Second}) ||
-		c.Limits != (Limits{8, 9}) || c.Log != (Log{"json", "debug"}) {
+		c.Limits != (Limits{8, 9, 10, 11}) || c.Log != (Log{"json", "debug"}) {
 		t.Fatalf("%+v", c)
 	}
 }
@@ -68,6 +68,7 @@ func TestMistakes(t *testing.T) {
 		short + "timeouts: {answer: 1s}":                               ":5: 1s is not within",
 		short + "timeouts: {headers: 5}":                               ":5: expected a duration",
 		short + "limits: {in_flight: 0}":                               ":5: 0 is not within",
+		short + "limits: {principal: {rate: 0}}":                       ":5: 0 is not within",
 		short + "limits: {connections: many}":                          ":5: expected a whole number",
 		short + "log: {format: xml}":                                   ":5: \"xml\" is not one of: text, json",
 		short + "log: {level: trace}":                                  ":5: \"trace\" is not one of",

@@ -32,6 +32,7 @@ type Metrics struct {
 	audit     prometheus.Histogram
 	auditFail prometheus.Counter
 	reloads   *prometheus.CounterVec
+	throttled *prometheus.CounterVec
 }
 
 // New makes a registry of its own, with the Go runtime and the process beside our own figures.
@@ -43,6 +44,7 @@ func New() *Metrics {
 		refused:   counter("kids_refused_total", "Kids refused inside an answer.", "code"),
 		records:   counter("encrypted_records_total", "Records that clients report as encrypted.", "scope"),
 		bytes:     counter("encrypted_plaintext_bytes_total", "Plaintext bytes that clients report as encrypted.", "scope"),
+		throttled: counter("throttled_total", "Calls refused for want of room: too many at once (in_flight), or too many of a principal.", "reason"),
 		reloads:   counter("policy_reloads_total", "Reloads of the policy file, by result (ok, invalid).", "result"),
 		inFlight:  prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "in_flight", Help: "Calls that are being answered."}),
 		auditFail: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "audit_failures_total", Help: "Audit records that did not reach the disk in time."}),
@@ -53,7 +55,7 @@ func New() *Metrics {
 			Name: prefix + "audit_seconds", Help: "Time until an audit record was on disk.", Buckets: buckets(),
 		}),
 	}
-	m.registry.MustRegister(m.requests, m.inFlight, m.seconds, m.released, m.refused, m.records, m.bytes, m.audit, m.auditFail, m.reloads,
+	m.registry.MustRegister(m.requests, m.inFlight, m.seconds, m.released, m.refused, m.records, m.bytes, m.audit, m.auditFail, m.reloads, m.throttled,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -105,6 +107,9 @@ func (m *Metrics) AuditTook(d time.Duration, err error) {
 	}
 	m.audit.Observe(d.Seconds())
 }
+
+// Throttled implements api.Meter.
+func (m *Metrics) Throttled(reason string) { m.throttled.WithLabelValues(reason).Inc() }
 
 // Reloaded counts a reload of the policy.
 func (m *Metrics) Reloaded(err error) {

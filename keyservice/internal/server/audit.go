@@ -3,12 +3,15 @@
 package server
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/audit"
 	"github.com/cipherlane/cipherlane/keyservice/internal/config"
+	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
 )
 
 // auditLog is what the server needs of it, beside writing.
@@ -48,6 +51,23 @@ func openAudit(cfg config.Audit, log *slog.Logger) (auditLog, error) {
 func (s *Server) rotateAudit() {
 	if err := s.audit.Rotate(); err != nil {
 		s.log.Error("the audit log could not be rotated", "error", err)
+	}
+}
+
+// recordThrottled writes a line for the refusals of each principal that were gathered [CL-AUD-007].
+func (s *Server) recordThrottled(all bool) {
+	var records []audit.Record
+	for _, g := range s.limits.Due(time.Now(), all) {
+		records = append(records, audit.Record{
+			Time: time.Now(), Action: audit.ActionThrottled, Principal: g.Principal, Outcome: audit.Refused,
+			Code: string(refusal.Unavailable), Count: g.Count,
+		})
+	}
+	if len(records) == 0 {
+		return
+	}
+	if err := s.audit.Write(context.Background(), records...); err != nil {
+		s.log.Error("refusals that were gathered are not in the audit log", "principals", len(records), "error", err)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/config"
 	"github.com/cipherlane/cipherlane/keyservice/internal/metrics"
 	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
+	"github.com/cipherlane/cipherlane/keyservice/internal/ratelimit"
 	"github.com/cipherlane/cipherlane/keyservice/internal/service"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded"
@@ -44,12 +45,13 @@ type Server struct {
 	api     *http.Server
 	admin   *http.Server
 	lis     [2]net.Listener
+	limits  *ratelimit.Limiter
 	closing atomic.Bool
 }
 
 // Open opens everything that the configuration names and listens. On an error nothing stays open.
 func Open(cfg config.Config, log *slog.Logger) (*Server, error) {
-	s := &Server{cfg: cfg, log: log, metrics: metrics.New()}
+	s := &Server{cfg: cfg, log: log, metrics: metrics.New(), limits: ratelimit.New(cfg.Limits.PrincipalRate, cfg.Limits.PrincipalBurst)}
 	if err := s.open(); err != nil {
 		return nil, errors.Join(err, s.closeAll())
 	}
@@ -96,7 +98,7 @@ func openStore(cfg config.Store, log *slog.Logger) (store.Store, error) {
 
 func (s *Server) newAPI() http.Handler {
 	core := &service.Service{Policies: s.policy, Store: s.store, Audit: s.audit, Meter: s.metrics, Log: s.log}
-	return api.New(core, s.metrics, s.log, api.Options{InFlight: s.cfg.Limits.InFlight, Timeout: s.cfg.Timeouts.Answer})
+	return api.New(core, s.metrics, s.log, api.Options{InFlight: s.cfg.Limits.InFlight, Timeout: s.cfg.Timeouts.Answer, Limits: s.limits})
 }
 
 func (s *Server) newHTTP(h http.Handler) *http.Server {
@@ -146,6 +148,7 @@ func (s *Server) Run(ctx context.Context, reload <-chan os.Signal) error {
 			s.reloaded(s.policy.Reload())
 			s.rotateAudit()
 		case <-look.C:
+			s.recordThrottled(false)
 			if changed, err := s.policy.ReloadChanged(); changed {
 				s.reloaded(err)
 			}
@@ -163,6 +166,7 @@ func (s *Server) shutdown() error {
 	if err != nil {
 		err = fmt.Errorf("calls were cut off after the grace period of %s: %w", s.cfg.GracePeriod, err)
 	}
+	s.recordThrottled(true)
 	err = errors.Join(err, within(closeTimeout, s.closeAll))
 	s.log.Info("stopped")
 	return err
