@@ -1,0 +1,206 @@
+// Package suite holds the tests of the conformance runner: one file for a suite. This one has what they share.
+package suite
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/cipherlane/cipherlane/conformance-tests/internal/driver"
+	"github.com/cipherlane/cipherlane/conformance-tests/internal/environment"
+	"github.com/cipherlane/cipherlane/conformance-tests/internal/report"
+	"github.com/cipherlane/cipherlane/conformance-tests/internal/scripted"
+	"github.com/cipherlane/cipherlane/conformance-tests/internal/vectors"
+)
+
+// Driver is a running driver and how to start it anew.
+type Driver struct {
+	*driver.Process
+
+	Label string
+	Log   string // path of its standard error
+}
+
+// Files are the paths of a client's CA, certificate and key.
+type Files struct{ CA, Certificate, Key string }
+
+// Codes of errors.md that several suites expect.
+const (
+	plaintextRejected    = "plaintext-rejected"
+	authenticationFailed = "authentication-failed"
+	envelopeTooShort     = "envelope-too-short"
+)
+
+// Run is what suites work with. Used by one goroutine.
+type Run struct {
+	Drivers     []*Driver
+	Vectors     []vectors.Vector
+	Service     *scripted.Service
+	Environment *environment.Environment
+	Client      map[string]string // cipherlane.… settings of the scripted service's client
+	Stranger    Files             // of another CA, which the scripted service does not know
+	Seed        uint64
+	Records     int
+	FuzzTime    time.Duration
+	Case        string // glob over case names, or empty
+	Results     *report.Results
+
+	Progress func(format string, args ...any)
+}
+
+// Suite is a named test over all drivers.
+type Suite struct {
+	Name  string
+	About string
+	Run   func(*Run) error
+}
+
+// All is every suite, in the order in which they run.
+var All = []Suite{
+	{"vectors", "every vector of spec/vectors through every driver", runVectors},
+	{"tampering", "every bit flipped, every cut, moved, doubled, and ciphertexts that are valid under two keys", runTampering},
+	{"fuzz", "one mutated input, all drivers, the same verdict", runFuzz},
+	{"matrix", "every producer's records through every consumer, on a real broker and key service", runMatrix},
+	{"leak", "canaries through every fault of the key service: none on the broker's disk, none in a log", runLeak},
+}
+
+// random gives a generator of its own for each name, so that a suite run alone draws what it draws among others.
+func (r *Run) random(name string) *rand.Rand {
+	var h uint64 = 14695981039346656037 // FNV-1a
+	for _, c := range []byte(name) {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	return rand.New(rand.NewPCG(r.Seed, h))
+}
+
+func randomBytes(random *rand.Rand, size int) []byte {
+	out := make([]byte, size)
+	for i := range out {
+		out[i] = byte(random.Uint32())
+	}
+	return out
+}
+
+// check runs a case on a driver, unless its name is not asked for or the driver does not know what it needs.
+func (r *Run) check(suite, name string, d *Driver, needs []string, test func() error) {
+	if r.Case != "" {
+		if match, err := path.Match(r.Case, name); err != nil || !match {
+			return
+		}
+	}
+	begun := time.Now()
+	result := report.Result{Suite: suite, Case: name, Driver: d.Label, Status: report.Passed}
+	if !d.Knows(needs...) {
+		result.Status, result.Message = report.Skipped, fmt.Sprintf("the driver has no %v", needs)
+	} else if err := test(); err != nil {
+		result.Status, result.Message = report.Failed, err.Error()
+	}
+	result.Duration = time.Since(begun)
+	r.Results.Add(result)
+}
+
+// settings are those of the scripted service's client and more.
+func (r *Run) settings(more ...string) map[string]string {
+	settings := maps.Clone(r.Client)
+	for i := 0; i+1 < len(more); i += 2 {
+		settings[more[i]] = more[i+1]
+	}
+	return settings
+}
+
+func (r *Run) open(d *Driver, more ...string) error {
+	return d.Call(driver.Request{Op: driver.OpOpen, Settings: r.settings(more...)}, nil)
+}
+
+func encrypt(d *Driver, topic string, value []byte) ([]byte, error) {
+	var out driver.Outcome
+	err := d.Call(driver.Request{Op: driver.OpEncrypt, Topic: topic, Value: raw(value)}, &out)
+	return out.Value, err
+}
+
+func decrypt(d *Driver, topic string, value []byte, key *driver.RecordKey) ([]byte, error) {
+	request := driver.Request{Op: driver.OpDecrypt, Topic: topic, Value: raw(value)}
+	if key != nil {
+		request.RecordKey = raw(key.Bytes)
+	}
+	var out driver.Outcome
+	err := d.Call(request, &out)
+	return out.Value, err
+}
+
+func decryptAll(d *Driver, topic string, values [][]byte) ([]driver.Outcome, error) {
+	request := driver.Request{Op: driver.OpDecryptAll, Topic: topic}
+	for _, value := range values {
+		request.Values = append(request.Values, value)
+	}
+	var out struct {
+		Results []driver.Outcome `json:"results"`
+	}
+	if err := d.Call(request, &out); err != nil {
+		return nil, err
+	}
+	if len(out.Results) != len(values) {
+		return nil, fmt.Errorf("%d results for %d values", len(out.Results), len(values))
+	}
+	return out.Results, nil
+}
+
+func raw(value []byte) json.RawMessage {
+	encoded, err := driver.Bytes(value).MarshalJSON()
+	if err != nil {
+		panic(err) // hexadecimal digits
+	}
+	return encoded
+}
+
+// codeOf is the code of an SDK's error, "ok" for none; other errors are returned as they are.
+func codeOf(err error) (string, error) {
+	var known *driver.Error
+	switch {
+	case err == nil:
+		return "ok", nil
+	case errors.As(err, &known) && known.Code != driver.CodeDriver:
+		return known.Code, nil
+	}
+	return "", err
+}
+
+// verdict compares what happened with what must.
+func verdict(wantCode string, want []byte, compare bool, got []byte, err error) error {
+	code, broken := codeOf(err)
+	switch {
+	case broken != nil:
+		return broken
+	case code != wantCode:
+		return fmt.Errorf("expected %s, got %s", wantCode, describe(code, got, err))
+	case code == "ok" && compare && (!slices.Equal(got, want) || (got == nil) != (want == nil)):
+		return fmt.Errorf("expected %s, got %s", short(want), short(got))
+	}
+	return nil
+}
+
+func describe(code string, got []byte, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return code + " " + short(got)
+}
+
+// short shows bytes on one line.
+func short(value []byte) string {
+	const most = 96
+	if value == nil {
+		return "null"
+	}
+	if len(value) > most {
+		return fmt.Sprintf("%x… (%d bytes)", value[:most], len(value))
+	}
+	return strconv.Quote(hex.EncodeToString(value))
+}
