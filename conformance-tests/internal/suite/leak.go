@@ -134,10 +134,6 @@ func runLeak(r *Run) error {
 		return err
 	}
 	for _, d := range r.Drivers {
-		if !d.Knows(driver.OpProduce, driver.OpConsume) {
-			r.check("leak", "all", d, []string{driver.OpProduce, driver.OpConsume}, nil)
-			continue
-		}
 		r.Progress("leak: %s", d.Label)
 		t := &leakTest{Run: r, d: d, broker: broker, topic: fmt.Sprintf("leak-%s-%d", d.Label, r.Seed%1_000_000)}
 		if err := t.run(key); err != nil {
