@@ -15,6 +15,7 @@ import (
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/commandline"
 	"github.com/cipherlane/cipherlane/keyservice/internal/config"
+	"github.com/cipherlane/cipherlane/keyservice/internal/release"
 	"github.com/cipherlane/cipherlane/keyservice/internal/server"
 )
 
@@ -24,9 +25,6 @@ every key that it gives out.
 To try it on this machine:  cipherlane-keyservice dev
 In production:              cipherlane-keyservice init --config FILE, once, then
                             cipherlane-keyservice serve --config FILE`
-
-// version is set when a release is linked.
-var version = "0.1.0-dev"
 
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Serve, as a configuration file says."`
@@ -85,6 +83,6 @@ func (versionCommand) Run(s *commandline.Streams) error {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		goVersion = info.GoVersion
 	}
-	_, err := fmt.Fprintf(s.Out, "cipherlane-keyservice %s (%s)\n", version, goVersion)
+	_, err := fmt.Fprintf(s.Out, "cipherlane-keyservice %s (%s)\n", release.Version, goVersion)
 	return err
 }

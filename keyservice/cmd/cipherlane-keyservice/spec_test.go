@@ -55,7 +55,7 @@ func checkAgainstSpec(t *testing.T, path string, a *answer) {
 	if got := a.Header.Get("Cache-Control"); got != "no-store" {
 		t.Errorf("Cache-Control: %q", got)
 	}
-	kind, name := "application/json", answerSchema(path)
+	kind, name := "application/json", answerSchema(path, a.Body)
 	if a.Status != http.StatusOK {
 		kind, name = "application/problem+json", "Problem"
 	}
@@ -75,14 +75,26 @@ func checkAgainstSpec(t *testing.T, path string, a *answer) {
 	}
 }
 
-func answerSchema(path string) string {
+// answerSchemas are those of the paths that have no variable part.
+var answerSchemas = map[string]string{
+	"/v1/encryption-key": "EncryptionKeyAnswer", "/v1/decryption-keys": "DecryptionKeysAnswer", "/v1/status": "Status",
+	"/v1/policy": "PolicyAnswer", "/v1/scopes": "ScopesAnswer", "/v1/leases": "LeasesAnswer", "/v1/rewrap": "Rewrap",
+}
+
+func answerSchema(path string, body []byte) string {
 	switch {
-	case path == "/v1/encryption-key":
-		return "EncryptionKeyAnswer"
-	case path == "/v1/decryption-keys":
-		return "DecryptionKeysAnswer"
+	case answerSchemas[path] != "":
+		return answerSchemas[path]
 	case strings.HasSuffix(path, "/rotate"):
 		return "RotateAnswer"
+	case strings.HasSuffix(path, "/keys"):
+		return "KeysAnswer"
+	case strings.HasSuffix(path, "/destroy"):
+		return "DestroyAnswer"
+	case path == "/v1/revocations" && bytes.Contains(body, []byte(`"revocations"`)):
+		return "RevocationsAnswer"
+	case strings.HasPrefix(path, "/v1/revocations"):
+		return "Revocation"
 	}
 	return "Problem" // nothing else answers 200
 }

@@ -9,6 +9,7 @@ import (
 	kongcompletion "github.com/jotaen/kong-completion"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/commandline"
+	"github.com/cipherlane/cipherlane/keyservice/internal/release"
 )
 
 const about = `Looks after a Cipherlane key service, and looks into what it protects.
@@ -21,9 +22,6 @@ To try it:  cipherlane-keyservice dev                                (in another
             cipherlane --config cipherlane-dev/cipherlane.yaml status
 
 Exit codes: 0 done; 1 not done, or the check failed; 2 wrong arguments; 3 scan found what it should not.`
-
-// version is set when a release is linked.
-var version = "0.1.0-dev"
 
 type commands struct {
 	Globals
@@ -56,8 +54,8 @@ func (versionCommand) Run(g *Globals, s *commandline.Streams) error {
 		goVersion = info.GoVersion
 	}
 	if g.JSON {
-		return printJSON(s.Out, map[string]string{"version": version, "go": goVersion})
+		return printJSON(s.Out, map[string]string{"version": release.Version, "go": goVersion})
 	}
-	_, err := fmt.Fprintf(s.Out, "cipherlane %s (%s)\n", version, goVersion)
+	_, err := fmt.Fprintf(s.Out, "cipherlane %s (%s)\n", release.Version, goVersion)
 	return err
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/service"
 )
 
-type lease struct {
+type leaseTimes struct {
 	RefreshIn int64 `json:"refresh_in"`
 	ExpiresIn int64 `json:"expires_in"`
 }
@@ -25,12 +25,12 @@ type encryptionKeyAnswer struct {
 	Scope string   `json:"scope,omitzero"`
 	Kid   string   `json:"kid,omitzero"`
 	Key   *wireKey `json:"key,omitzero"`
-	lease
+	leaseTimes
 }
 
 type decryptionKeysAnswer struct {
 	Plaintext string `json:"plaintext"`
-	lease
+	leaseTimes
 	Keys []decryptionKeyAnswer `json:"keys"`
 }
 
@@ -72,12 +72,12 @@ func (w *wireKey) MarshalJSONTo(out *jsontext.Encoder) error {
 	return out.WriteValue(append(text, '"'))
 }
 
-func leaseOf(l policy.Lease) lease {
-	return lease{RefreshIn: int64(l.RefreshIn / time.Second), ExpiresIn: int64(l.ExpiresIn / time.Second)}
+func leaseOf(l policy.Lease) leaseTimes {
+	return leaseTimes{RefreshIn: int64(l.RefreshIn / time.Second), ExpiresIn: int64(l.ExpiresIn / time.Second)}
 }
 
 func newEncryptionKeyAnswer(k service.EncryptionKey) encryptionKeyAnswer {
-	answer := encryptionKeyAnswer{Mode: string(k.Mode), lease: leaseOf(k.Lease)}
+	answer := encryptionKeyAnswer{Mode: string(k.Mode), leaseTimes: leaseOf(k.Lease)}
 	if k.Key != nil {
 		answer.Scope, answer.Kid, answer.Key = k.Scope, k.Kid.String(), &wireKey{k.Key}
 	}
@@ -85,17 +85,17 @@ func newEncryptionKeyAnswer(k service.EncryptionKey) encryptionKeyAnswer {
 }
 
 func newDecryptionKeysAnswer(d service.DecryptionKeys) decryptionKeysAnswer {
-	answer := decryptionKeysAnswer{Plaintext: "reject", lease: leaseOf(d.Lease), Keys: make([]decryptionKeyAnswer, len(d.Keys))}
+	answer := decryptionKeysAnswer{Plaintext: "reject", leaseTimes: leaseOf(d.Lease), Keys: make([]decryptionKeyAnswer, len(d.Keys))}
 	if d.AcceptPlaintext {
 		answer.Plaintext = "accept"
 	}
 	for i, k := range d.Keys {
-		answer.Keys[i] = newDecryptionKeyAnswer(k, answer.lease)
+		answer.Keys[i] = newDecryptionKeyAnswer(k, answer.leaseTimes)
 	}
 	return answer
 }
 
-func newDecryptionKeyAnswer(k service.DecryptionKey, l lease) decryptionKeyAnswer {
+func newDecryptionKeyAnswer(k service.DecryptionKey, l leaseTimes) decryptionKeyAnswer {
 	if k.Refusal != nil {
 		return decryptionKeyAnswer{Kid: k.Kid.String(), Error: &kidError{k.Refusal.Code, k.Refusal.Detail}}
 	}

@@ -8,12 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"path"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/identity"
+	"github.com/cipherlane/cipherlane/keyservice/internal/lease"
 	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
 	"github.com/cipherlane/cipherlane/keyservice/internal/ratelimit"
 	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
@@ -58,7 +62,8 @@ func New(s *service.Service, meter Meter, log *slog.Logger, options Options) htt
 	mux.Handle("/v1/encryption-key", a.route("encryption-key", policy.ActionEncrypt, a.encryptionKey))
 	mux.Handle("/v1/decryption-keys", a.route("decryption-keys", policy.ActionDecrypt, a.decryptionKeys))
 	mux.Handle("/v1/scopes/{scope}/rotate", a.route("rotate", policy.ActionRotate, a.rotate))
-	unknown := a.route("unknown", actionUnknown, a.notFound)
+	a.routeOperator(mux)
+	unknown := a.resource(map[string]endpoint{anyMethod: {"unknown", actionUnknown, a.notFound}})
 	mux.Handle("/", unknown)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != path.Clean(r.URL.Path) { // the mux would redirect
@@ -78,17 +83,48 @@ type exchange struct {
 	r      *http.Request
 }
 
+// endpoint is a method of a resource: its name in the metrics, what it is in the policy, and what answers it.
+type endpoint struct {
+	name   string
+	action policy.Action
+	handle handler
+}
+
+const anyMethod = ""
+
+// route serves a call that takes POST.
 func (a *api) route(name string, action policy.Action, h handler) http.Handler {
+	return a.resource(map[string]endpoint{http.MethodPost: {name, action, h}})
+}
+
+// resource serves a path by its methods.
+func (a *api) resource(methods map[string]endpoint) http.Handler {
+	allowed := slices.Sorted(maps.Keys(methods))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		a.meter.Began()
 		ctx, cancel := context.WithTimeout(r.Context(), a.options.Timeout)
 		defer cancel()
-		x := &exchange{name, action, service.Call{RequestID: rand.Text(), Remote: r.RemoteAddr}, w, r}
-		answer, err := a.answer(ctx, x, h)
+		e, ok := methods[r.Method]
+		if !ok {
+			if e = methods[allowed[0]]; allowed[0] != anyMethod {
+				e.handle = wrongMethod(allowed)
+			}
+		}
+		x := &exchange{e.name, e.action, service.Call{RequestID: rand.Text(), Remote: r.RemoteAddr}, w, r}
+		answer, err := a.answer(ctx, x, e.handle)
 		code := a.write(x, answer, err)
-		a.meter.Answered(name, code, time.Since(start))
+		a.meter.Answered(e.name, code, time.Since(start))
 	})
+}
+
+// wrongMethod is the handler of the methods that a path does not take. It makes a refusal that is not recorded yet.
+func wrongMethod(allowed []string) handler {
+	return func(_ context.Context, _ service.Call, w http.ResponseWriter, _ *http.Request) (any, error) {
+		methods := strings.Join(allowed, ", ")
+		w.Header().Set("Allow", methods)
+		return nil, refusal.Because(refusal.NotFound, errMethod, "this call takes "+methods)
+	}
 }
 
 // answer runs the handler within the limits. A panic becomes a refusal, so that it is recorded and answered like one.
@@ -111,11 +147,14 @@ func (a *api) answer(ctx context.Context, x *exchange, h handler) (answer any, e
 	if wait, ok := a.options.Limits.Take(x.call.Principal, 1, time.Now()); !ok {
 		return nil, a.tooMany(ctx, x, errRate, wait, "this principal calls too often")
 	}
-	if x.action != actionUnknown && x.r.Method != http.MethodPost {
-		x.w.Header().Set("Allow", http.MethodPost)
-		return nil, a.refuse(ctx, x, refusal.Because(refusal.NotFound, errMethod, "this call takes POST"))
+	if err = a.service.Admit(x.call); err != nil && !(x.name == statusName && errors.Is(err, lease.ErrStale)) {
+		return nil, a.refuse(ctx, x, err)
 	}
-	return h(ctx, x.call, x.w, x.r)
+	answer, err = h(ctx, x.call, x.w, x.r)
+	if errors.Is(err, errMethod) {
+		err = a.refuse(ctx, x, err)
+	}
+	return answer, err
 }
 
 // errMethod is told apart from other paths that are not found by its status only.

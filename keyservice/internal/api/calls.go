@@ -1,4 +1,4 @@
-// The three calls.
+// The calls of producers and consumers, and rotate.
 
 package api
 
@@ -66,9 +66,21 @@ func (a *api) rotate(ctx context.Context, call service.Call, w http.ResponseWrit
 }
 
 func checkRotate(w http.ResponseWriter, r *http.Request, scope string) error {
+	if err := checkScope(scope); err != nil {
+		return err
+	}
+	return readNothing(w, r)
+}
+
+func checkScope(scope string) error {
 	if err := names.CheckTopic(scope); err != nil {
 		return invalid("not a scope: %v", err)
 	}
+	return nil
+}
+
+// readNothing takes no body, or an empty object.
+func readNothing(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, true)
 	if err != nil || body == nil {
 		return err

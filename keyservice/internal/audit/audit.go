@@ -48,6 +48,7 @@ type Record struct {
 	Scope     string    `json:"scope,omitzero"`
 	Mode      string    `json:"mode,omitzero"`
 	Kids      []string  `json:"kids,omitempty"`
+	Subject   string    `json:"subject,omitzero"` // the principal that a revocation is about
 	Outcome   Outcome   `json:"outcome"`
 	Code      string    `json:"code,omitzero"`
 
@@ -87,6 +88,7 @@ func (r Record) objects() ([][]byte, error) {
 	r.Topic = shorten(r.Topic, names.MaxTopic)
 	r.Scope = shorten(r.Scope, names.MaxTopic)
 	r.Principal = shorten(r.Principal, names.MaxPrincipal)
+	r.Subject = shorten(r.Subject, names.MaxPrincipal)
 	var out [][]byte
 	for rest := r.Kids; ; {
 		r.Kids = rest[:min(len(rest), kidsPerLine)]

@@ -30,12 +30,13 @@ func Parse(file string, data []byte) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Policy{lease: withDefaultRefresh(Lease{ExpiresIn: DefaultLease})}
+	p := &Policy{lease: withDefaultRefresh(Lease{ExpiresIn: DefaultLease}), text: string(data), loaded: time.Now()}
 	err = root.Members(fields{
-		"version": {Required: true, Read: readVersion},
-		"lease":   {Read: func(n node) error { return readLease(n, &p.lease) }},
-		"topics":  {Required: true, Read: p.readTopics},
-		"grants":  {Required: true, Read: p.readGrants},
+		"version":  {Required: true, Read: readVersion},
+		"lease":    {Read: func(n node) error { return readLease(n, &p.lease) }},
+		"topics":   {Required: true, Read: p.readTopics},
+		"grants":   {Required: true, Read: p.readGrants},
+		"rotation": {Read: p.readRotation},
 	})
 	if err != nil {
 		return nil, err

@@ -52,9 +52,12 @@ type Decision struct {
 
 // Policy is a loaded policy file.
 type Policy struct {
-	topics []topicRule
-	grants []grant
-	lease  Lease
+	topics   []topicRule
+	grants   []grant
+	lease    Lease
+	rotation []rotationRule
+	text     string
+	loaded   time.Time
 }
 
 type topicRule struct {

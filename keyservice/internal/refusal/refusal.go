@@ -15,6 +15,7 @@ const (
 	TopicInvalid     Code = "topic-invalid"
 	ScopeMismatch    Code = "scope-mismatch"
 	KeyUnknown       Code = "key-unknown"
+	KeyDestroyed     Code = "key-destroyed"
 	RequestInvalid   Code = "request-invalid"
 	RequestTooLarge  Code = "request-too-large"
 	NotFound         Code = "not-found"

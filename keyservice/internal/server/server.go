@@ -19,6 +19,7 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/metrics"
 	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
 	"github.com/cipherlane/cipherlane/keyservice/internal/ratelimit"
+	"github.com/cipherlane/cipherlane/keyservice/internal/release"
 	"github.com/cipherlane/cipherlane/keyservice/internal/service"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded"
@@ -41,6 +42,7 @@ type Server struct {
 	policy  *policy.File
 	audit   auditLog
 	store   store.Store
+	state   *service.State
 	metrics *metrics.Metrics
 	api     *http.Server
 	admin   *http.Server
@@ -97,8 +99,22 @@ func openStore(cfg config.Store, log *slog.Logger) (store.Store, error) {
 }
 
 func (s *Server) newAPI() http.Handler {
-	core := &service.Service{Policies: s.policy, Store: s.store, Audit: s.audit, Meter: s.metrics, Log: s.log}
+	s.state = service.Begin(context.Background(), s.store, s.info(), s.log)
+	core := &service.Service{State: s.state, Policies: s.policy, Store: s.store, Audit: s.audit, Meter: s.metrics, Log: s.log}
 	return api.New(core, s.metrics, s.log, api.Options{InFlight: s.cfg.Limits.InFlight, Timeout: s.cfg.Timeouts.Answer, Limits: s.limits})
+}
+
+// info says which replica this is.
+func (s *Server) info() service.Info {
+	info := service.Info{Version: release.Version, Backend: "embedded", Started: time.Now()}
+	if s.cfg.Store.Vault != nil {
+		info.Backend = "vault"
+	}
+	var err error
+	if info.Instance, err = os.Hostname(); err != nil {
+		info.Instance = "unknown"
+	}
+	return info
 }
 
 func (s *Server) newHTTP(h http.Handler) *http.Server {
@@ -197,6 +213,9 @@ func (s *Server) closeAll() error {
 		if l != nil { // closed already by its server, if that ran
 			_ = l.Close()
 		}
+	}
+	if s.state != nil { // it writes to the store once more
+		s.state.Close()
 	}
 	if s.audit != nil {
 		failures = append(failures, s.audit.Close())

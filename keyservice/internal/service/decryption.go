@@ -48,6 +48,9 @@ func (s *Service) DecryptionKeys(ctx context.Context, call Call, topic string, k
 		record.Scope, record.Mode = decision.Scope, string(decision.Mode)
 		err = checkForbidden(decision, topic)
 	}
+	if err == nil {
+		err = s.checkRevoked(call, decision.Scope, policy.ActionDecrypt)
+	}
 	if err != nil {
 		return DecryptionKeys{}, s.Refuse(ctx, record, err)
 	}
@@ -60,7 +63,9 @@ func (s *Service) DecryptionKeys(ctx context.Context, call Call, topic string, k
 		answer.Wipe()
 		return DecryptionKeys{}, err
 	}
-	s.count(decision.Scope, answer.Keys)
+	if s.count(decision.Scope, answer.Keys) > 0 {
+		s.grant(record, decision.Lease)
+	}
 	return answer, nil
 }
 
@@ -102,6 +107,8 @@ func refuseKid(r store.Record, known bool, scope, topic string) *refusal.Error {
 		return refusal.New(refusal.KeyUnknown, "no such key")
 	case r.Scope != scope:
 		return refusal.New(refusal.ScopeMismatch, "the key is not of the scope of topic %q: the record was moved", topic)
+	case r.IsDestroyed(): // [CL-OPR-010]
+		return refusal.New(refusal.KeyDestroyed, "the key was destroyed on purpose: the record is unreadable for good")
 	default:
 		return nil
 	}
@@ -119,7 +126,7 @@ func decryptionRecords(record audit.Record, keys []DecryptionKey) []audit.Record
 		kids[code] = append(kids[code], k.Kid.String())
 	}
 	var records []audit.Record
-	for _, code := range []refusal.Code{"", refusal.KeyUnknown, refusal.ScopeMismatch} {
+	for _, code := range []refusal.Code{"", refusal.KeyUnknown, refusal.ScopeMismatch, refusal.KeyDestroyed} {
 		if len(kids[code]) > 0 || code == "" && len(keys) == 0 {
 			records = append(records, outcomeRecord(record, kids[code], code))
 		}
@@ -135,8 +142,8 @@ func outcomeRecord(record audit.Record, kids []string, code refusal.Code) audit.
 	return record
 }
 
-func (s *Service) count(scope string, keys []DecryptionKey) {
-	released := 0
+// count gives the number of keys released.
+func (s *Service) count(scope string, keys []DecryptionKey) (released int) {
 	for _, k := range keys {
 		if k.Refusal != nil {
 			s.Meter.KidRefused(k.Refusal.Code)
@@ -145,6 +152,7 @@ func (s *Service) count(scope string, keys []DecryptionKey) {
 		}
 	}
 	s.Meter.Released(policy.ActionDecrypt, scope, released)
+	return released
 }
 
 func texts(kids []datakey.ID) []string {

@@ -34,8 +34,10 @@ type Policies interface {
 	Current() *policy.Policy
 }
 
-// Service answers calls. It is safe for concurrent use and keeps nothing between calls.
+// Service answers calls. It is safe for concurrent use. What it keeps between calls is in State.
 type Service struct {
+	*State
+
 	Policies Policies
 	Store    store.Store
 	Audit    audit.Log

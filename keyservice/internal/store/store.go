@@ -52,6 +52,9 @@ type Keys interface {
 	// several replicas, get the same one [CL-API-011]. What is returned is on disk, synced [CL-API-017].
 	Current(ctx context.Context, scope string) (Record, error)
 
+	// Peek gives the scope's current key, or ErrNoKey: it makes none.
+	Peek(ctx context.Context, scope string) (Record, error)
+
 	// Rotate makes a new key for the scope, on disk and current when it returns.
 	Rotate(ctx context.Context, scope string) (Record, error)
 

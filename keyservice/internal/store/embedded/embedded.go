@@ -61,22 +61,27 @@ var _ store.Store = (*Store)(nil)
 
 // Current implements store.Keys.
 func (s *Store) Current(ctx context.Context, scope string) (store.Record, error) {
-	if err := ctx.Err(); err != nil {
-		return store.Record{}, err
-	}
-	var found store.Record
-	err := s.view(func(tx *bbolt.Tx) (err error) {
-		found, err = currentOf(tx, scope)
-		return err
-	})
+	found, err := s.Peek(ctx, scope)
 	if !errors.Is(err, errNoCurrent) {
 		return found, err
 	}
 	return s.first(scope)
 }
 
+// Peek implements store.Keys.
+func (s *Store) Peek(ctx context.Context, scope string) (found store.Record, err error) {
+	if err := ctx.Err(); err != nil {
+		return store.Record{}, err
+	}
+	err = s.view(func(tx *bbolt.Tx) (err error) {
+		found, err = currentOf(tx, scope)
+		return err
+	})
+	return found, err
+}
+
 // errNoCurrent says that the scope has no key yet.
-var errNoCurrent = errors.New("the scope has no current key")
+var errNoCurrent = fmt.Errorf("%w: there is no current one", store.ErrNoKey)
 
 // errHasCurrent ends a transaction that came second, without writing.
 var errHasCurrent = errors.New("the scope has a current key")

@@ -26,10 +26,16 @@ func replace(t *testing.T, s store.Store, scope string, old datakey.ID) store.Re
 func testReplace(t *testing.T, b Backend) {
 	t.Helper()
 	s := b.New(t)()
+	if _, err := s.Peek(t.Context(), "claims"); !errors.Is(err, store.ErrNoKey) {
+		t.Fatal("looking made a key", err)
+	}
 	first := current(t, s, "claims")
 	second := replace(t, s, "claims", first.ID)
 	if second.ID == first.ID || current(t, s, "claims").ID != second.ID {
 		t.Fatal("not replaced")
+	}
+	if r, err := s.Peek(t.Context(), "claims"); err != nil || r.ID != second.ID {
+		t.Fatal(r.ID, err)
 	}
 	for _, old := range []datakey.ID{first.ID, {}, {1}} {
 		if r := replace(t, s, "claims", old); r.ID != second.ID {

@@ -6,6 +6,7 @@ package vault
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
@@ -18,6 +19,7 @@ func (s *Store) KEKNames(ctx context.Context) ([]string, error) {
 	for i, sc := range all {
 		names[i] = sc.name
 	}
+	slices.Sort(names)
 	return names, err
 }
 

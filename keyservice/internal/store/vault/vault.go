@@ -8,6 +8,7 @@ package vault
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -88,6 +89,22 @@ func (s *Store) Current(ctx context.Context, name string) (store.Record, error) 
 	default:
 		return s.makeFirst(ctx, sc, h)
 	}
+}
+
+// Peek implements store.Keys.
+func (s *Store) Peek(ctx context.Context, name string) (store.Record, error) {
+	sc := s.scopes.get(name)
+	h, ok := sc.headSince(time.Now().Add(-min(currentTTL, s.ttl)))
+	if !ok || h.version == 0 {
+		var err error
+		if h, err = s.readHead(ctx, sc); err != nil {
+			return store.Record{}, err
+		}
+	}
+	if h.version == 0 {
+		return store.Record{}, fmt.Errorf("%w: scope %s has none", store.ErrNoKey, name)
+	}
+	return h.current, nil
 }
 
 // Rotate implements store.Keys.
