@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"net/http"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ func TestRevoke(t *testing.T) {
 		{`{"principal":"spiffe://dev.cipherlane/prod"}`, true, true, true, true},
 	} {
 		first := k.must(t, http.MethodPost, "/v1/revocations", c.body)
-		if again := k.must(t, http.MethodPost, "/v1/revocations", strings.Replace(c.body, "}", `,"reason":"twice"}`, 1)); string(again.Body) != string(first.Body) {
+		if again := k.must(t, http.MethodPost, "/v1/revocations", strings.Replace(c.body, "}", `,"reason":"twice"}`, 1)); !bytes.Equal(again.Body, first.Body) {
 			t.Errorf("%s is not %s", again.Body, first.Body)
 		}
 		got := []bool{encrypts("claims"), encrypts("t-x"), decrypts("claims"), decrypts("t-x")}

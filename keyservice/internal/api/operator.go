@@ -159,11 +159,11 @@ func (a *api) revoke(ctx context.Context, call service.Call, w http.ResponseWrit
 	if err := readOnly(w, r, &request); err != nil {
 		return nil, malformedError{err}
 	}
-	names, reason, err := request.check()
+	what, reason, err := request.check()
 	if err != nil {
 		return nil, malformedError{err}
 	}
-	revoked, err := a.service.Revoke(ctx, call, names, reason)
+	revoked, err := a.service.Revoke(ctx, call, what, reason)
 	return answered(revoked, err, newRevocationAnswer)
 }
 

@@ -16,20 +16,20 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
 )
 
-func read(t *testing.T, s store.Store, kind, key string) (data string, version int) {
+func read(t *testing.T, s store.Store, key string) (data string, version int) {
 	t.Helper()
-	bytes, version, err := s.ReadDocument(t.Context(), kind, key)
+	document, version, err := s.ReadDocument(t.Context(), "test", key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(bytes), version
+	return string(document), version
 }
 
 func testDocuments(t *testing.T, b Backend) {
 	t.Helper()
 	open := b.New(t)
 	s := open()
-	if data, version := read(t, s, "test", "one"); data != "" || version != 0 {
+	if data, version := read(t, s, "one"); data != "" || version != 0 {
 		t.Fatal("a document that was never written", data, version)
 	}
 	keys := []string{"one", "..two", "a..b", strings.Repeat("x", 249), "data"}
@@ -61,14 +61,14 @@ func testDocuments(t *testing.T, b Backend) {
 	}
 	s = open()
 	for i, key := range keys[1:] {
-		if data, version := read(t, s, "test", key); data != strconv.Itoa(i+1) || version != 1 {
+		if data, version := read(t, s, key); data != strconv.Itoa(i+1) || version != 1 {
 			t.Error(key, data, version)
 		}
 	}
-	if data, version := read(t, s, "test", "one"); data != "[1]" || version != 2 {
+	if data, version := read(t, s, "one"); data != "[1]" || version != 2 {
 		t.Error(data, version)
 	}
-	if data, _ := read(t, s, "test", "large"); data != string(large) {
+	if data, _ := read(t, s, "large"); data != string(large) {
 		t.Error("the large one changed")
 	}
 }
@@ -101,7 +101,7 @@ func testConcurrentDocuments(t *testing.T, b Backend) {
 		})
 	}
 	wait.Wait()
-	if data, version := read(t, stores[0], "test", "count"); data != strconv.Itoa(3*each) || version != 3*each {
+	if data, version := read(t, stores[0], "count"); data != strconv.Itoa(3*each) || version != 3*each {
 		t.Error("counted", data, "in version", version)
 	}
 }
@@ -190,7 +190,7 @@ func testRewrap(t *testing.T, b Backend) {
 		t.Errorf("%d of %d are wrapped anew", n, len(before))
 	}
 	isGone(t, s, gone)
-	if data, version := read(t, s, "test", "one"); !strings.Contains(data, "kept") || version != 1 {
+	if data, version := read(t, s, "one"); !strings.Contains(data, "kept") || version != 1 {
 		t.Error("the document changed", data, version)
 	}
 	if current(t, s, "scope-1").ID != made.ID || text(t, s, made) == "" || text(t, s, current(t, s, "scope-0")) == "" {

@@ -51,7 +51,7 @@ func (s *Store) Rewrap(ctx context.Context, name string, done func(keys int)) er
 	}
 	sc, prefix := s.scopes.get(name), fmt.Sprintf("vault:v%d:", latest)
 	for number, more := 1, true; more; number++ {
-		keys := 0
+		var keys int
 		if keys, more, err = s.rewrapNext(ctx, sc, number, prefix); err != nil {
 			return err
 		}
