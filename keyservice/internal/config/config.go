@@ -7,6 +7,7 @@ import (
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/files"
 	"github.com/cipherlane/cipherlane/keyservice/internal/strictyaml"
+	"github.com/cipherlane/cipherlane/keyservice/internal/tracing"
 )
 
 // Config is the whole of it. Paths are absolute or relative to the folder of the file.
@@ -21,6 +22,14 @@ type Config struct {
 	Timeouts    Timeouts
 	Limits      Limits
 	Log         Log
+	Tracing     Tracing
+}
+
+// Tracing says where traces go; nowhere if Endpoint is empty.
+type Tracing struct {
+	Endpoint string
+	CA       string // PEM; the system's if empty
+	OneIn    int    // one call of so many is traced
 }
 
 // TLS names PEM files.
@@ -62,6 +71,7 @@ func Default() Config {
 		Limits:      Limits{Connections: 4096, InFlight: 1024, PrincipalRate: 200, PrincipalBurst: 5000},
 		Log:         Log{Format: "text", Level: "info"},
 		Audit:       Audit{MaxSize: 1 << 30},
+		Tracing:     Tracing{OneIn: 100},
 	}
 }
 
@@ -116,11 +126,28 @@ func (c *Config) fields() fields {
 				"burst": strictyaml.IntegerInto(&c.Limits.PrincipalBurst, 1, 10_000_000),
 			}),
 		}),
+		"tracing": section(false, fields{
+			"endpoint": strictyaml.Must(field{Read: func(n node) error { return readEndpoint(n, &c.Tracing.Endpoint) }}),
+			"ca":       strictyaml.TextInto(&c.Tracing.CA),
+			"one_in":   strictyaml.IntegerInto(&c.Tracing.OneIn, 1, 1_000_000),
+		}),
 		"log": section(false, fields{
 			"format": word(&c.Log.Format, "text", "json"),
 			"level":  word(&c.Log.Level, "debug", "info", "warn", "error"),
 		}),
 	}
+}
+
+func readEndpoint(n node, target *string) error {
+	text, err := n.Text()
+	if err != nil {
+		return err
+	}
+	if err := tracing.CheckEndpoint(text); err != nil {
+		return n.Errorf("%v", err)
+	}
+	*target = text
+	return nil
 }
 
 func section(required bool, members fields) field {
@@ -135,6 +162,9 @@ func word(target *string, words ...string) field {
 func (c *Config) resolve(dir string) {
 	paths := append(c.Store.paths(), &c.TLS.Certificate, &c.TLS.Key, &c.TLS.ClientCA, &c.Policy)
 	paths = append(paths, c.Audit.paths()...)
+	if c.Tracing.CA != "" {
+		paths = append(paths, &c.Tracing.CA)
+	}
 	for _, path := range paths {
 		if !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)

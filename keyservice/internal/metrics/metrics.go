@@ -33,12 +33,14 @@ type Metrics struct {
 	auditFail prometheus.Counter
 	reloads   *prometheus.CounterVec
 	throttled *prometheus.CounterVec
+	scopes    *bounded
 }
 
 // New makes a registry of its own, with the Go runtime and the process beside our own figures.
 func New() *Metrics {
 	m := &Metrics{
 		registry:  prometheus.NewRegistry(),
+		scopes:    newBounded(maxScopes),
 		requests:  counter("requests_total", "Calls answered, by call and code (ok, or the code of the refusal).", "call", "code"),
 		released:  counter("keys_released_total", "Data keys given out.", "action", "scope"),
 		refused:   counter("kids_refused_total", "Kids refused inside an answer.", "code"),
@@ -87,7 +89,7 @@ func (m *Metrics) Answered(call string, code refusal.Code, took time.Duration) {
 
 // Released implements service.Meter.
 func (m *Metrics) Released(action policy.Action, scope string, keys int) {
-	m.released.WithLabelValues(string(action), scope).Add(float64(keys))
+	m.released.WithLabelValues(string(action), m.scopes.label(scope)).Add(float64(keys))
 }
 
 // KidRefused implements service.Meter.
@@ -95,6 +97,7 @@ func (m *Metrics) KidRefused(code refusal.Code) { m.refused.WithLabelValues(stri
 
 // Encrypted implements service.Meter.
 func (m *Metrics) Encrypted(scope string, records, bytes int64) {
+	scope = m.scopes.label(scope)
 	m.records.WithLabelValues(scope).Add(float64(records))
 	m.bytes.WithLabelValues(scope).Add(float64(bytes))
 }
@@ -145,7 +148,7 @@ func (k *keyAges) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.NewInvalidMetric(keyAge, err)
 		return
 	}
-	for _, r := range currents {
+	for _, r := range currents[:min(len(currents), maxScopes)] {
 		out <- prometheus.MustNewConstMetric(keyAge, prometheus.GaugeValue, time.Since(r.Created).Seconds(), r.Scope)
 	}
 }

@@ -22,8 +22,7 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/release"
 	"github.com/cipherlane/cipherlane/keyservice/internal/service"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
-	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded"
-	"github.com/cipherlane/cipherlane/keyservice/internal/store/vault"
+	"github.com/cipherlane/cipherlane/keyservice/internal/tracing"
 )
 
 // maxHeaders bounds the headers of a request: net/http takes 4 KiB more than it is told (spec/limits.md: 16 KiB).
@@ -48,6 +47,7 @@ type Server struct {
 	admin   *http.Server
 	lis     [2]net.Listener
 	limits  *ratelimit.Limiter
+	tracer  *tracing.Tracer // nil when tracing is off
 	closing atomic.Bool
 }
 
@@ -68,7 +68,11 @@ func (s *Server) open() (err error) {
 	if err != nil {
 		return err
 	}
-	if s.store, err = openStore(s.cfg.Store, s.log); err != nil {
+	s.watchCertificate(tlsConfig)
+	if err := s.startTracing(); err != nil {
+		return err
+	}
+	if s.store, err = s.openStore(); err != nil {
 		return err
 	}
 	if s.audit, err = openAudit(s.cfg.Audit, s.log); err != nil {
@@ -76,26 +80,10 @@ func (s *Server) open() (err error) {
 	}
 	s.metrics.WatchAudit(s.audit)
 	s.metrics.WatchKeys(s.store)
-	s.api = s.newHTTP(s.newAPI())
+	s.api = s.newHTTP(s.tracer.Handler(s.newAPI()))
 	s.api.TLSConfig = tlsConfig
 	s.admin = s.newHTTP(s.newAdmin())
 	return s.listen()
-}
-
-// openStore is the one place that chooses a backend. A nil *embedded.Store must not become a non-nil store.Store.
-func openStore(cfg config.Store, log *slog.Logger) (store.Store, error) {
-	if cfg.Vault != nil {
-		opened, err := vault.Open(context.Background(), *cfg.Vault, log)
-		if err != nil {
-			return nil, err
-		}
-		return opened, nil
-	}
-	opened, err := embedded.Open(embedded.Paths{Keys: cfg.Embedded.Path, KEK: cfg.Embedded.KEK})
-	if err != nil {
-		return nil, err
-	}
-	return opened, nil
 }
 
 func (s *Server) newAPI() http.Handler {
@@ -183,6 +171,9 @@ func (s *Server) shutdown() error {
 		err = fmt.Errorf("calls were cut off after the grace period of %s: %w", s.cfg.GracePeriod, err)
 	}
 	s.recordThrottled(true)
+	if err := s.stopTracing(); err != nil {
+		s.log.Warn("the last traces could not be sent", "error", err)
+	}
 	err = errors.Join(err, within(closeTimeout, s.closeAll))
 	s.log.Info("stopped")
 	return err

@@ -5,6 +5,7 @@ package vault
 import (
 	"container/list"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,6 +15,8 @@ type expiring[K comparable, V any] struct {
 	ttl  time.Duration
 	max  int
 	drop func(V)
+
+	hits, misses atomic.Uint64
 
 	mu    sync.Mutex
 	floor time.Time  // what was asked for before is not taken any more
@@ -37,13 +40,16 @@ func (c *expiring[K, V]) with(key K, use func(value V, since time.Time)) bool {
 	defer c.mu.Unlock()
 	e, ok := c.at[key]
 	if !ok {
+		c.misses.Add(1)
 		return false
 	}
 	found := entryOf[K, V](e)
 	if time.Since(found.since) >= c.ttl {
+		c.misses.Add(1)
 		c.remove(e)
 		return false
 	}
+	c.hits.Add(1)
 	use(found.value, found.since)
 	return true
 }
@@ -63,6 +69,13 @@ func (c *expiring[K, V]) put(key K, value V, since time.Time) {
 	for c.order.Len() > c.max {
 		c.remove(c.order.Front())
 	}
+}
+
+// counts tells how often a value was found, how often not, and how many are held.
+func (c *expiring[K, V]) counts() (hits, misses uint64, held int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hits.Load(), c.misses.Load(), c.order.Len()
 }
 
 // sweep drops what is too old.

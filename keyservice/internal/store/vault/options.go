@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -23,7 +24,14 @@ type Options struct {
 	Timeout    time.Duration // for everything that one call asks of Vault, retries included
 	Cache      CacheOptions
 	Login      Login
+	Observer   Observer // may be nil
+	// Wrap puts something around the connections to Vault, such as tracing. It may be nil.
+	Wrap func(http.RoundTripper) http.RoundTripper
 }
+
+// Observer sees every request to Vault when it is over. operation is a word of few: the engine and what it does; status is 0 where no
+// answer came.
+type Observer func(operation string, status int, took time.Duration)
 
 // CacheOptions bound what is kept in memory.
 type CacheOptions struct {

@@ -22,6 +22,9 @@ type endpoints struct {
 	addresses []*url.URL
 	at        atomic.Uint32
 	base      *http.Transport
+	trip      http.RoundTripper // base, with what is around it
+	observer  Observer
+	engines   map[string]string // mount to what is there
 }
 
 func newTransport(o Options) (*endpoints, error) {
@@ -29,7 +32,7 @@ func newTransport(o Options) (*endpoints, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &endpoints{base: &http.Transport{
+	e := &endpoints{observer: o.Observer, engines: map[string]string{o.Transit: "transit", o.KV: "kv"}, base: &http.Transport{
 		TLSClientConfig:       tlsConfig,
 		TLSHandshakeTimeout:   o.Timeout / 2,
 		ResponseHeaderTimeout: o.Timeout / 2,
@@ -38,6 +41,10 @@ func newTransport(o Options) (*endpoints, error) {
 		MaxConnsPerHost:       128,
 		ForceAttemptHTTP2:     true,
 	}}
+	e.trip = e.base
+	if o.Wrap != nil {
+		e.trip = o.Wrap(e.base)
+	}
 	for _, address := range o.Addresses {
 		u, err := url.Parse(address)
 		if err != nil {
@@ -76,7 +83,9 @@ func (e *endpoints) RoundTrip(request *http.Request) (*http.Response, error) {
 	address := e.addresses[int(at)%len(e.addresses)]
 	request = request.Clone(request.Context())
 	request.URL.Scheme, request.URL.Host, request.Host = address.Scheme, address.Host, ""
-	response, err := e.base.RoundTrip(request)
+	start := time.Now()
+	response, err := e.trip.RoundTrip(request)
+	e.observe(request, response, time.Since(start))
 	if err != nil || mayPass(response.StatusCode) {
 		e.at.CompareAndSwap(at, at+1)
 	}
