@@ -102,6 +102,7 @@ func (c *runCommand) prepare(folder string) (*running, error) {
 		Progress: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 		Environment: &environment.Environment{
 			Paths: environment.Paths{BrokerJar: c.BrokerJar, KeyService: c.KeyService, Folder: folder}, Facts: results.Facts.Environment,
+			Policy: suite.Policy,
 		},
 	}
 	return &running{run}, scriptedService(run, folder)
@@ -156,6 +157,7 @@ func (r *running) start(commands map[string]string, folder string) error {
 			return fmt.Errorf("driver %s: %w", name, err)
 		}
 		r.Drivers = append(r.Drivers, d)
+		r.Environment.Principals = append(r.Environment.Principals, suite.Principal(name))
 		r.Results.Facts.Drivers[name] = d.Name + " " + d.Version
 	}
 	return nil

@@ -33,8 +33,10 @@ type Paths struct {
 
 // Environment starts its parts when they are first asked for. Used by one goroutine.
 type Environment struct {
-	Paths Paths
-	Facts map[string]string
+	Paths      Paths
+	Facts      map[string]string
+	Policy     string
+	Principals []string // of the key service, beside producer, consumer and operator
 
 	broker  *Broker
 	service *KeyService
@@ -78,8 +80,8 @@ func (e *Environment) Broker() (*Broker, error) {
 	return b, nil
 }
 
-// KeyService starts the key service with a policy, once.
-func (e *Environment) KeyService(policy string) (*KeyService, error) {
+// KeyService starts the key service, once, with the policy of the run and certificates for the principals that it names.
+func (e *Environment) KeyService() (*KeyService, error) {
 	if e.service != nil {
 		return e.service, nil
 	}
@@ -88,11 +90,14 @@ func (e *Environment) KeyService(policy string) (*KeyService, error) {
 		return nil, err
 	}
 	file := filepath.Join(s.Dir, "policy-of-the-run.yaml")
-	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(e.Policy), 0o600); err != nil {
 		return nil, err
 	}
-	process, err := start(e.log("keyservice"), s, e.Paths.KeyService, "dev", "--json", "--until-stdin-closes",
-		"--dir", s.Dir, "--policy", file, "--log-level", "info")
+	args := []string{"dev", "--json", "--until-stdin-closes", "--dir", s.Dir, "--policy", file, "--log-level", "info"}
+	for _, principal := range e.Principals {
+		args = append(args, "--principal", principal)
+	}
+	process, err := start(e.log("keyservice"), s, e.Paths.KeyService, args...)
 	if err != nil {
 		return nil, fmt.Errorf("key service: %w", err)
 	}

@@ -15,13 +15,6 @@ import (
 
 const (
 	matrixPartitions = 3
-	matrixPolicy     = `version: 1
-topics: [{topics: ["*"], mode: encrypt}]
-grants:
-  - {principals: ["spiffe://dev.cipherlane/producer"], actions: [encrypt], topics: ["*"]}
-  - {principals: ["spiffe://dev.cipherlane/consumer"], actions: [decrypt], topics: ["*"]}
-  - {principals: ["spiffe://dev.cipherlane/operator"], actions: [rotate], scopes: ["*"]}
-`
 	// What fits into max.message.bytes of a default broker with an envelope around it and room for the batch's header.
 	largestValue = 1<<20 - 60 - 200
 )
@@ -41,7 +34,7 @@ func runMatrix(r *Run) error {
 	if err != nil {
 		return err
 	}
-	service, err := r.Environment.KeyService(matrixPolicy)
+	service, err := r.Environment.KeyService()
 	if err != nil {
 		return err
 	}

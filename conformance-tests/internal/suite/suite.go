@@ -80,6 +80,7 @@ func (s Suite) Run(r *Run) error {
 
 var (
 	onDecryptAll = []string{driver.OpOpen, driver.OpDecryptAll}
+	onLifecycle  = []string{driver.OpOpen, driver.OpEncrypt, driver.OpDecrypt, driver.OpRotate}
 	onKafka      = []string{driver.OpProduce, driver.OpConsume}
 )
 
@@ -89,6 +90,7 @@ var All = []Suite{
 	{"tampering", "every bit flipped, every cut, moved, doubled, and ciphertexts that are valid under two keys", onDecryptAll, runTampering},
 	{"fuzz", "one mutated input, all drivers, the same verdict", onDecryptAll, runFuzz},
 	{"matrix", "every producer's records through every consumer, on a real broker and key service", onKafka, runMatrix},
+	{"lifecycle", "rotation, destroying, revoking and the end of a lease, with a real key service", onLifecycle, runLifecycle},
 	{"leak", "canaries through every fault of the key service: none on the broker's disk, none in a log", onKafka, runLeak},
 }
 
@@ -136,8 +138,10 @@ func (r *Run) settings(more ...string) map[string]string {
 	return settings
 }
 
-func (r *Run) open(d *Driver, more ...string) error {
-	return d.Call(driver.Request{Op: driver.OpOpen, Settings: r.settings(more...)}, nil)
+func (r *Run) open(d *Driver, more ...string) error { return d.openWith(r.settings(more...)) }
+
+func (d *Driver) openWith(settings map[string]string) error {
+	return d.Call(driver.Request{Op: driver.OpOpen, Settings: settings}, nil)
 }
 
 func encrypt(d *Driver, topic string, value []byte) ([]byte, error) {
