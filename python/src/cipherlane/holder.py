@@ -5,8 +5,6 @@ from __future__ import annotations
 import abc
 from typing import TypeVar
 
-from typing_extensions import Self
-
 H = TypeVar("H", bound="KeyHolder")
 
 
@@ -17,7 +15,7 @@ class KeyHolder(abc.ABC):
     def close(self) -> None:
         """Wipes the keys. May be called again."""
 
-    def __enter__(self) -> Self:
+    def __enter__(self: H) -> H:
         """Returns itself."""
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email
+import re
 import subprocess
 import sys
 import tarfile
@@ -56,7 +57,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert names == expected
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.9"
-    declared = {requirement.split(">")[0].strip() for requirement in metadata.get_all("Requires-Dist", [])}
+    declared = {re.split("[<>=;]", requirement)[0].strip() for requirement in metadata.get_all("Requires-Dist", [])}
     assert {"cryptography", "urllib3", "backports-zstd", "confluent-kafka", "aiokafka"} == declared
     assert metadata.get_all("Project-URL") is None  # none that could be wrong
 
@@ -69,7 +70,7 @@ def test_the_readme_renders(wheel: Path) -> None:
     assert metadata["Description-Content-Type"] == "text/markdown"
     rendered = markdown.render(str(metadata.get_payload()))
     assert rendered is not None
-    for part in ("<h1>", "<table>", "<pre"):
+    for part in ("<h1", "<table", "<pre"):
         assert part in rendered
 
 

@@ -1,0 +1,188 @@
+"""Adapter for aiokafka: a producer that encrypts and a consumer that decrypts, in the place of aiokafka's own.
+
+Needs the extra ``aiokafka``. Settings of aiokafka are keyword arguments, as always; Cipherlane's are a dictionary.
+What may wait for a key waits in a thread, not in the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from typing import Any, Callable, Mapping, NoReturn, Optional
+
+import aiokafka
+from aiokafka.structs import ConsumerRecord
+
+from cipherlane.configuration import FAILURE_ACTION, Configuration, FailureAction
+from cipherlane.counts import Numbers
+from cipherlane.decryptor import Decryptor, Record
+from cipherlane.encryptor import Encryptor
+from cipherlane.errors import ConfigurationError, DecryptionError
+
+Settings = Mapping[str, Any]
+Serializer = Optional[Callable[[Any], Any]]
+
+
+class AIOKafkaProducer(aiokafka.AIOKafkaProducer):  # type: ignore[misc] # aiokafka has no types
+    """``aiokafka.AIOKafkaProducer`` whose values are encrypted. Serializers run first, record keys stay as they are.
+
+    Args:
+        cipherlane: settings, all of which start with ``cipherlane.``
+        key_serializer: as aiokafka
+        value_serializer: as aiokafka
+        **kwargs: as aiokafka
+
+    Raises:
+        ConfigurationError: a setting is missing, unknown, malformed or out of range
+    """
+
+    def __init__(
+        self,
+        *,
+        cipherlane: Settings,
+        key_serializer: Serializer = None,
+        value_serializer: Serializer = None,
+        **kwargs: Any,  # noqa: ANN401
+    ) -> None:
+        self._of_key, self._of_value = key_serializer, value_serializer
+        self._encryptor = Encryptor.from_settings(cipherlane)
+        super().__init__(**kwargs)
+
+    async def send(
+        self,
+        topic: str,
+        value: Any = None,  # noqa: ANN401
+        key: Any = None,  # noqa: ANN401
+        partition: Optional[int] = None,
+        timestamp_ms: Optional[int] = None,
+        headers: Any = None,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        """As ``AIOKafkaProducer.send``; the value is encrypted.
+
+        Raises:
+            EncryptionError: nothing was sent [CL-KAF-001]
+        """
+        key = key if self._of_key is None else self._of_key(key)
+        value = value if self._of_value is None else self._of_value(value)
+        encrypted = self._encryptor.encrypt_at_once(topic, value)
+        if encrypted is None:
+            encrypted = await asyncio.to_thread(self._encryptor.encrypt, topic, value, key)
+        return await super().send(topic, encrypted, key, partition, timestamp_ms, headers)
+
+    def create_batch(self) -> NoReturn:
+        """Refused: a batch is filled before its topic is known, and so could not be encrypted."""
+        raise NotImplementedError("create_batch: use send(); aiokafka collects batches by itself")
+
+    async def send_batch(self, *_args: object, **_kwargs: object) -> NoReturn:
+        """Refused, as :meth:`create_batch`: what is in a batch was not encrypted."""
+        raise NotImplementedError("send_batch: use send(); aiokafka collects batches by itself")
+
+    def cipherlane_numbers(self) -> Numbers:
+        """What this client reports of itself (spec/kafka.md, "Numbers")."""
+        return self._encryptor.numbers()
+
+    async def stop(self) -> None:
+        """Sends what is queued, then wipes the keys and closes the connections to the key service."""
+        try:
+            await super().stop()
+        finally:
+            await asyncio.to_thread(self._encryptor.close)
+
+
+class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
+    """``aiokafka.AIOKafkaConsumer`` whose values are decrypted; deserializers run after that.
+
+    A record that cannot be decrypted is an :class:`UndecryptableRecord`: its ``value`` raises. Other failure actions
+    than ``fail`` are those of the confluent-kafka clients, and refused here.
+
+    Args:
+        *topics: as aiokafka
+        cipherlane: settings, all of which start with ``cipherlane.``
+        key_deserializer: as aiokafka
+        value_deserializer: as aiokafka
+        **kwargs: as aiokafka
+
+    Raises:
+        ConfigurationError: a setting is missing, unknown, malformed or out of range
+    """
+
+    def __init__(
+        self,
+        *topics: str,
+        cipherlane: Settings,
+        key_deserializer: Serializer = None,
+        value_deserializer: Serializer = None,
+        **kwargs: Any,  # noqa: ANN401
+    ) -> None:
+        settings = Configuration.from_settings(cipherlane)
+        if settings.failure_action is not FailureAction.FAIL:
+            raise ConfigurationError(f"{FAILURE_ACTION}: the adapter for aiokafka can only fail")
+        self._of_key, self._of_value = key_deserializer, value_deserializer
+        self._decryptor = Decryptor.from_configuration(settings)
+        super().__init__(*topics, **kwargs)
+
+    async def getone(self, *partitions: Any) -> Any:  # noqa: ANN401
+        """As ``AIOKafkaConsumer.getone``; the value is decrypted."""
+        return (await self._decrypted([await super().getone(*partitions)]))[0]
+
+    async def getmany(self, *partitions: Any, **kwargs: Any) -> dict[Any, list[Any]]:  # noqa: ANN401
+        """As ``AIOKafkaConsumer.getmany``; the keys of each partition's records are asked for together."""
+        found = await super().getmany(*partitions, **kwargs)
+        return {partition: await self._decrypted(records) for partition, records in found.items()}
+
+    def cipherlane_numbers(self) -> Numbers:
+        """What this client reports of itself (spec/kafka.md, "Numbers")."""
+        return self._decryptor.numbers()
+
+    async def stop(self) -> None:
+        """Leaves the group, then wipes the keys and closes the connections to the key service."""
+        try:
+            await super().stop()
+        finally:
+            self._decryptor.close()
+
+    async def _decrypted(self, records: list[Any]) -> list[Any]:
+        known = [self._decryptor.decrypt_at_once(record.topic, record.value) for record in records]
+        rest = [index for index, plaintext in enumerate(known) if plaintext is None]
+        outcomes: dict[int, Any] = dict(enumerate(known))
+        if rest:
+            asked = [_record(records[index]) for index in rest]
+            outcomes.update(zip(rest, await asyncio.to_thread(self._decryptor.decrypt_all, asked)))
+        return [self._shown(record, outcomes[index]) for index, record in enumerate(records)]
+
+    def _shown(self, record: Any, outcome: Any) -> Any:  # noqa: ANN401
+        key = record.key if self._of_key is None else self._of_key(record.key)
+        if isinstance(outcome, DecryptionError):
+            return _undecryptable(record, key, outcome)
+        value = outcome if self._of_value is None else self._of_value(outcome)
+        return dataclasses.replace(record, key=key, value=value)
+
+
+class UndecryptableRecord(ConsumerRecord):  # type: ignore[misc]
+    """A record that cannot be decrypted: ``value`` raises; the rest is as it was read [CL-KAF-010] [CL-KAF-012].
+
+    Attributes:
+        decryption_error: what ``value`` raises
+    """
+
+    decryption_error: DecryptionError
+
+    @property
+    def value(self) -> NoReturn:
+        """Raises the ``DecryptionError`` that names topic, partition, offset, kid and code."""
+        raise self.decryption_error.with_traceback(None)
+
+    def __repr__(self) -> str:
+        """The error's text."""
+        return f"UndecryptableRecord({self.decryption_error})"
+
+
+def _undecryptable(record: Any, key: Any, error: DecryptionError) -> UndecryptableRecord:  # noqa: ANN401
+    made = object.__new__(UndecryptableRecord)
+    made.__dict__.update({**record.__dict__, "key": key, "decryption_error": error})
+    del made.__dict__["value"]  # the envelope must not be found where the plaintext was looked for
+    return made
+
+
+def _record(record: Any) -> Record:  # noqa: ANN401
+    return Record(record.topic, record.value, record.key, record.partition, record.offset)

@@ -1,0 +1,109 @@
+"""The adapter for aiokafka, against a real broker and a real key service."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiokafka.structs import TopicPartition
+from test_producer import read, stored
+
+from cipherlane import ConfigurationError, DecryptionError, EncryptionError
+from cipherlane.aiokafka import AIOKafkaConsumer, AIOKafkaProducer, UndecryptableRecord
+from processes import Cluster, Service
+
+
+def text(value: Any) -> Any:
+    return None if value is None else value.encode()
+
+
+def consumer_for(cluster: Cluster, service: Service, *topics: str, **more: Any) -> AIOKafkaConsumer:
+    settings = service.settings("consumer")
+    own: dict[str, Any] = {"bootstrap_servers": cluster.bootstrap, "auto_offset_reset": "earliest", "group_id": None}
+    return AIOKafkaConsumer(*topics, cipherlane=settings, **own, **more)
+
+
+@pytest.mark.parametrize(("bound", "flags"), [("t-*", 4), ("other", 0)])
+def test_there_and_back(cluster: Cluster, service: Service, bound: str, flags: int) -> None:
+    """CL-KAF-003, CL-ENV-040, CL-KAF-030: and by the other client too."""
+    topic = cluster.topic("t")
+    values = ["one", "", None, "four"]
+
+    async def there() -> None:
+        settings = service.settings("producer", record_key_topics=bound)
+        serializers = {"key_serializer": text, "value_serializer": text}
+        producer = AIOKafkaProducer(cipherlane=settings, bootstrap_servers=cluster.bootstrap, **serializers)
+        async with producer:
+            for value in values:
+                await producer.send_and_wait(topic, value, "key", headers=[("h", b"1")], timestamp_ms=5)
+            assert producer.cipherlane_numbers()["records_encrypted_total"] == 3
+
+    async def back() -> None:
+        own = {"key_deserializer": bytes.decode, "value_deserializer": lambda value: value and value.decode()}
+        async with consumer_for(cluster, service, topic, **own) as consumer:
+            first = await consumer.getone()
+            assert (first.value, first.key, first.headers, first.timestamp) == ("one", "key", (("h", b"1"),), 5)
+            rest: list[Any] = []
+            while len(rest) < 3:
+                found = await consumer.getmany(timeout_ms=500)
+                rest += found.get(TopicPartition(topic, 0), [])
+            assert [record.value for record in rest] == [b"", None, "four"]
+            assert consumer.cipherlane_numbers()["records_decrypted_total"] == 3
+
+    asyncio.run(there())
+    assert [message.value()[3] for message in stored(cluster, topic, 4) if message.value()] == [flags] * 3
+    asyncio.run(back())
+    assert [message.value() for message in read(cluster, service, topic, 4)] == [b"one", b"", None, b"four"]
+
+
+def test_what_cannot_be_encrypted_is_not_sent(cluster: Cluster, service: Service) -> None:
+    """CL-KAF-001, CL-KAF-005: nor what would be sent without having been looked at."""
+
+    async def run() -> None:
+        producer = AIOKafkaProducer(cipherlane=service.settings("producer"), bootstrap_servers=cluster.bootstrap)
+        async with producer:
+            for topic, value in (("forbidden-x", b"x"), ("nowhere", b"x"), ("t-x", "text"), ("t-x", 5)):
+                with pytest.raises(EncryptionError):
+                    await producer.send(topic, value, b"k")
+            with pytest.raises(NotImplementedError):
+                producer.create_batch()
+            with pytest.raises(NotImplementedError):
+                await producer.send_batch(None, "t-x", partition=0)
+        with pytest.raises(EncryptionError, match="closed"):
+            await asyncio.to_thread(producer._encryptor.encrypt, "t-x", b"x")
+
+    asyncio.run(run())
+
+
+def test_what_cannot_be_decrypted_raises_when_it_is_looked_at(cluster: Cluster, service: Service) -> None:
+    """CL-KAF-010, CL-KAF-011, CL-KAF-012."""
+    topic = cluster.topic("t")
+    cluster.write(topic, b"canary", None, key=b"k")
+
+    async def run() -> None:
+        async with consumer_for(cluster, service, topic) as consumer:
+            bad = await consumer.getone()
+            assert (await consumer.getone()).value is None
+        assert isinstance(bad, UndecryptableRecord)
+        assert (bad.topic, bad.partition, bad.offset, bad.key) == (topic, 0, 0, b"k")
+        with pytest.raises(DecryptionError, match="plaintext-rejected"):
+            bad.value  # noqa: B018
+        assert "plaintext-rejected" in repr(bad)
+        assert "canary" not in f"{bad!r}{vars(bad)}"
+
+    asyncio.run(run())
+
+
+def test_bad_settings_are_refused(service: Service) -> None:
+    """CL-CFG-001, CL-KAF-026."""
+
+    async def run() -> None:
+        with pytest.raises(ConfigurationError):
+            AIOKafkaProducer(cipherlane={})
+        with pytest.raises(ConfigurationError):
+            AIOKafkaConsumer("t", cipherlane={**service.settings("consumer"), "group.id": "x"})
+        with pytest.raises(ConfigurationError, match="can only fail"):
+            AIOKafkaConsumer("t", cipherlane=service.settings("consumer", failure_action="skip"))
+
+    asyncio.run(run())
