@@ -14,7 +14,8 @@ func withKnown(t *testing.T, lines string) (*Results, error) {
 		t.Fatal(err)
 	}
 	results := &Results{}
-	return results, results.ReadKnown(file)
+	err := results.ReadKnown(file)
+	return results, err
 }
 
 func TestKnownFailures(t *testing.T) {

@@ -95,9 +95,9 @@ func (l *life) rotate() (kid string, err error) {
 	return answer.Kid, err
 }
 
-// eventually repeats a test until it passes or the time is over.
-func eventually(within time.Duration, test func() error) error {
-	until := time.Now().Add(within)
+// eventually repeats a test until it passes or a change must have reached the client.
+func eventually(test func() error) error {
+	until := time.Now().Add(reaches)
 	for {
 		err := test()
 		if err == nil || time.Now().After(until) {
@@ -143,7 +143,7 @@ func (l *life) rotationReaches() error {
 	if err != nil {
 		return err
 	}
-	return eventually(reaches, func() error {
+	return eventually(func() error {
 		_, kid, err := l.write("x")
 		if err == nil && kid != made {
 			err = fmt.Errorf("still written under %s, the current key is %s", kid, made)
@@ -180,7 +180,7 @@ func (l *life) leaseEnds() error {
 	if err := errors.Join(unavailable("written", late), unavailable("read", lateRead)); err != nil {
 		return err
 	}
-	return eventually(reaches, func() error {
+	return eventually(func() error {
 		_, _, err := l.write("x")
 		return errors.Join(err, l.reads(envelope, "x"))
 	})
@@ -207,7 +207,7 @@ func (l *life) revoked() error {
 	if err := l.service.Operate(http.MethodPost, "/v1/revocations", body, &revocation); err != nil {
 		return err
 	}
-	refused := eventually(reaches, func() error {
+	refused := eventually(func() error {
 		_, err := encrypt(l.d, l.topic, []byte("x"))
 		if err := verdict("not-authorized", nil, false, nil, err); err != nil {
 			return fmt.Errorf("writing: %w", err)
@@ -218,7 +218,7 @@ func (l *life) revoked() error {
 	if err := l.service.Operate(http.MethodDelete, "/v1/revocations/"+revocation.ID, nil, nil); err != nil {
 		return err
 	}
-	return errors.Join(refused, eventually(reaches, func() error {
+	return errors.Join(refused, eventually(func() error {
 		_, _, err := l.write("x")
 		return errors.Join(err, l.reads(envelope, "x"))
 	}))
@@ -245,7 +245,7 @@ func (l *life) destroyed() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(l.reads(after, "after"), eventually(reaches, func() error {
+	return errors.Join(l.reads(after, "after"), eventually(func() error {
 		got, err := decrypt(l.d, l.topic, envelope, nil)
 		return verdict("key-destroyed", nil, false, got, err)
 	}))
