@@ -143,7 +143,7 @@ func (k *keyService) audited(t *testing.T, requestID, code string) bool {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(log)) {
-		if strings.Contains(line, `"`+requestID+`"`) {
+		if strings.Contains(line, `"`+requestID+`"`) && !strings.Contains(line, `"begun"`) {
 			return strings.Contains(line, `"refused"`) && strings.Contains(line, `"code":"`+code+`"`)
 		}
 	}

@@ -43,6 +43,7 @@ type Options struct {
 
 type api struct {
 	service *service.Service
+	callers *identity.Verifier
 	meter   Meter
 	log     *slog.Logger
 	options Options
@@ -56,13 +57,17 @@ const actionUnknown policy.Action = "unknown"
 type handler func(ctx context.Context, call service.Call, w http.ResponseWriter, r *http.Request) (any, error)
 
 // New gives the handler of everything under /v1/.
-func New(s *service.Service, meter Meter, log *slog.Logger, options Options) http.Handler {
-	a := &api{service: s, meter: meter, log: log, options: options, places: make(chan struct{}, options.InFlight)}
+func New(s *service.Service, callers *identity.Verifier, meter Meter, log *slog.Logger, options Options) http.Handler {
+	a := &api{service: s, callers: callers, meter: meter, log: log, options: options, places: make(chan struct{}, options.InFlight)}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/encryption-key", a.route("encryption-key", policy.ActionEncrypt, a.encryptionKey))
 	mux.Handle("/v1/decryption-keys", a.route("decryption-keys", policy.ActionDecrypt, a.decryptionKeys))
 	mux.Handle("/v1/scopes/{scope}/rotate", a.route("rotate", policy.ActionRotate, a.rotate))
 	a.routeOperator(mux)
+	mux.Handle("/v1/certificate", a.route("certificate", policy.ActionCertificate, a.certificate))
+	mux.Handle("/v1/tokens", a.route("token", service.ActionToken, a.newToken))
+	mux.Handle("/v1/ca/begin", a.route("ca-begin", service.ActionCA, a.rollCA(beginCA)))
+	mux.Handle("/v1/ca/finish", a.route("ca-finish", service.ActionCA, a.rollCA(finishCA)))
 	unknown := a.resource(map[string]endpoint{anyMethod: {"unknown", actionUnknown, a.notFound}})
 	mux.Handle("/", unknown)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -140,7 +145,7 @@ func (a *api) answer(ctx context.Context, x *exchange, h handler) (answer any, e
 	default:
 		return nil, a.tooMany(ctx, x, errBusy, time.Second, "too many calls are being answered")
 	}
-	if err = identify(x); err != nil {
+	if err := a.identify(ctx, x); err != nil {
 		x.w.Header().Set("Connection", "close")
 		return nil, a.refuse(ctx, x, err)
 	}
@@ -164,13 +169,10 @@ func (a *api) refuse(ctx context.Context, x *exchange, cause error) error {
 	return a.service.Refuse(ctx, x.call.Record(x.action), cause)
 }
 
-// identify says who asks.
-func identify(x *exchange) (err error) {
-	if x.r.TLS == nil || len(x.r.TLS.VerifiedChains) == 0 {
-		return refusal.New(refusal.Unauthenticated, "no client certificate")
-	}
-	x.call.Certificate = x.r.TLS.VerifiedChains[0][0]
-	x.call.Principal, err = identity.FromCertificate(x.call.Certificate, time.Now())
+// identify says who asks. What is known of him is recorded also when something of it is refused.
+func (a *api) identify(ctx context.Context, x *exchange) error {
+	who, err := a.callers.Identify(ctx, x.r, x.action == policy.ActionCertificate)
+	x.call.Principal, x.call.Certificate, x.call.Claims, x.call.Bootstrap = who.Principal, who.Certificate, who.Claims, who.Bootstrap
 	return err
 }
 

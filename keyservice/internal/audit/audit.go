@@ -48,9 +48,10 @@ type Record struct {
 	Scope     string    `json:"scope,omitzero"`
 	Mode      string    `json:"mode,omitzero"`
 	Kids      []string  `json:"kids,omitempty"`
-	Subject   string    `json:"subject,omitzero"` // the principal that a revocation is about
+	Subject   string    `json:"subject,omitzero"` // the principal that a revocation is about, or a bootstrap token for
 	Outcome   Outcome   `json:"outcome"`
 	Code      string    `json:"code,omitzero"`
+	Serial    string    `json:"serial,omitzero"` // of a certificate
 
 	Count int `json:"count,omitzero"` // refusals for want of room that this line stands for, if not one
 

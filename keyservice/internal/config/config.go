@@ -2,10 +2,12 @@
 package config
 
 import (
+	"errors"
 	"path/filepath"
 	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/files"
+	"github.com/cipherlane/cipherlane/keyservice/internal/identity"
 	"github.com/cipherlane/cipherlane/keyservice/internal/strictyaml"
 	"github.com/cipherlane/cipherlane/keyservice/internal/tracing"
 )
@@ -23,6 +25,9 @@ type Config struct {
 	Limits      Limits
 	Log         Log
 	Tracing     Tracing
+
+	JWT          *identity.JWTOptions // nil: none are taken
+	Certificates *Certificates        // nil: none are given
 }
 
 // Tracing says where traces go; nowhere if Endpoint is empty.
@@ -86,7 +91,7 @@ func Read(path string) (Config, error) {
 	if err != nil {
 		return c, err
 	}
-	if err := root.Members(c.fields()); err != nil {
+	if err := errors.Join(root.Members(c.fields()), c.checkTogether(root)); err != nil {
 		return c, err
 	}
 	c.resolve(filepath.Dir(path))
@@ -108,6 +113,8 @@ func (c *Config) fields() fields {
 			"key":         strictyaml.Must(strictyaml.TextInto(&c.TLS.Key)),
 			"client_ca":   strictyaml.Must(strictyaml.TextInto(&c.TLS.ClientCA)),
 		}),
+		"jwt":          c.jwtField(),
+		"certificates": c.certificatesField(),
 		"policy":       strictyaml.Must(strictyaml.TextInto(&c.Policy)),
 		"store":        c.Store.field(),
 		"audit":        c.Audit.field(),
@@ -162,11 +169,12 @@ func word(target *string, words ...string) field {
 func (c *Config) resolve(dir string) {
 	paths := append(c.Store.paths(), &c.TLS.Certificate, &c.TLS.Key, &c.TLS.ClientCA, &c.Policy)
 	paths = append(paths, c.Audit.paths()...)
-	if c.Tracing.CA != "" {
-		paths = append(paths, &c.Tracing.CA)
+	paths = append(paths, &c.Tracing.CA)
+	if c.JWT != nil {
+		paths = append(paths, &c.JWT.File, &c.JWT.CA)
 	}
 	for _, path := range paths {
-		if !filepath.IsAbs(*path) {
+		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package identity says who is asking: it takes the principal from a verified client certificate.
+// Package identity says who is asking (spec/identity.md). This file takes the principal from a verified client certificate.
 package identity
 
 import (

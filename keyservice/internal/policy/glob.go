@@ -3,7 +3,10 @@
 
 package policy
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // glob is a compiled pattern. In patterns of principals no wildcard matches '/', so that a pattern does not reach over
 // a SPIFFE path segment.
@@ -88,3 +91,21 @@ func matchesAny(globs []glob, name string) bool {
 	}
 	return false
 }
+
+// Principals is a set of patterns of principals.
+type Principals struct{ globs []glob }
+
+// NewPrincipals compiles patterns as they stand in a grant.
+func NewPrincipals(patterns []string) (Principals, error) {
+	var p Principals
+	for _, pattern := range patterns {
+		if err := checkPrincipalPattern(pattern); err != nil {
+			return Principals{}, fmt.Errorf("invalid name %q: %w", pattern, err)
+		}
+		p.globs = append(p.globs, newGlob(pattern, true))
+	}
+	return p, nil
+}
+
+// Match tells whether a pattern of the set matches; an empty set matches nothing.
+func (p Principals) Match(principal string) bool { return matchesAny(p.globs, principal) }

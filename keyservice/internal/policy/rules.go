@@ -137,10 +137,7 @@ func (g *grant) readCondition(n node) (err error) {
 
 // check refuses a grant that would silently allow less or more than it seems to.
 func (g *grant) check(n node, hasLifetime bool) error {
-	onTopics, onScopes := false, false
-	for action := range g.actions {
-		onTopics, onScopes = onTopics || action.OnTopic(), onScopes || action.OnScope()
-	}
+	onTopics, onScopes := g.any(Action.OnTopic), g.any(Action.OnScope)
 	for _, rule := range []struct {
 		broken bool
 		text   string
@@ -158,4 +155,14 @@ func (g *grant) check(n node, hasLifetime bool) error {
 		}
 	}
 	return nil
+}
+
+// any tells whether one of the actions is of a kind.
+func (g *grant) any(is func(Action) bool) bool {
+	for action := range g.actions {
+		if is(action) {
+			return true
+		}
+	}
+	return false
 }

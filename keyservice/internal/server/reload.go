@@ -2,7 +2,10 @@
 
 package server
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // lookInterval is how long a changed file may go unnoticed.
 const lookInterval = 2 * time.Second
@@ -15,4 +18,21 @@ func (s *Server) reloaded(err error) {
 		return
 	}
 	s.log.Info("policy reloaded", "policy", s.cfg.Policy)
+}
+
+// look takes over what has changed since it looked last: the policy file, and the CAs.
+func (s *Server) look(ctx context.Context) {
+	if changed, err := s.policy.ReloadChanged(); changed {
+		s.reloaded(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookInterval)
+	defer cancel()
+	if s.signer != nil {
+		if _, err := s.signer.Reload(ctx); err != nil {
+			s.log.Warn("the CAs could not be read again; those known stay", "error", err)
+		}
+	}
+	if err := s.trust(); err != nil {
+		s.log.Error("the CAs of clients could not be read again; those known stay", "error", err)
+	}
 }

@@ -3,6 +3,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,7 +16,9 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/api"
+	"github.com/cipherlane/cipherlane/keyservice/internal/certificate"
 	"github.com/cipherlane/cipherlane/keyservice/internal/config"
+	"github.com/cipherlane/cipherlane/keyservice/internal/identity"
 	"github.com/cipherlane/cipherlane/keyservice/internal/metrics"
 	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
 	"github.com/cipherlane/cipherlane/keyservice/internal/ratelimit"
@@ -43,6 +46,9 @@ type Server struct {
 	store   store.Store
 	state   *service.State
 	metrics *metrics.Metrics
+	callers *identity.Verifier
+	signer  certificate.Signer         // nil: no certificates are given
+	tls     atomic.Pointer[tls.Config] // for the next connection
 	api     *http.Server
 	admin   *http.Server
 	lis     [2]net.Listener
@@ -64,11 +70,6 @@ func (s *Server) open() (err error) {
 	if s.policy, err = policy.Open(s.cfg.Policy); err != nil {
 		return err
 	}
-	tlsConfig, err := loadTLS(s.cfg.TLS)
-	if err != nil {
-		return err
-	}
-	s.watchCertificate(tlsConfig)
 	if err := s.startTracing(); err != nil {
 		return err
 	}
@@ -79,17 +80,27 @@ func (s *Server) open() (err error) {
 		return err
 	}
 	s.metrics.WatchAudit(s.audit)
+	if err := s.openIdentity(context.Background()); err != nil {
+		return err
+	}
 	s.metrics.WatchKeys(s.store)
 	s.api = s.newHTTP(s.tracer.Handler(s.newAPI()))
-	s.api.TLSConfig = tlsConfig
+	if s.api.TLSConfig, err = s.newTLS(); err != nil {
+		return err
+	}
+	s.watchCertificate(s.api.TLSConfig)
 	s.admin = s.newHTTP(s.newAdmin())
 	return s.listen()
 }
 
 func (s *Server) newAPI() http.Handler {
 	s.state = service.Begin(context.Background(), s.store, s.info(), s.log)
-	core := &service.Service{State: s.state, Policies: s.policy, Store: s.store, Audit: s.audit, Meter: s.metrics, Log: s.log}
-	return api.New(core, s.metrics, s.log, api.Options{InFlight: s.cfg.Limits.InFlight, Timeout: s.cfg.Timeouts.Answer, Limits: s.limits})
+	core := &service.Service{
+		State: s.state, Policies: s.policy, Store: s.store, Audit: s.audit, Meter: s.metrics, Log: s.log,
+		Signer: s.signer, Tokens: s.callers.Tokens,
+	}
+	options := api.Options{InFlight: s.cfg.Limits.InFlight, Timeout: s.cfg.Timeouts.Answer, Limits: s.limits}
+	return api.New(core, s.callers, s.metrics, s.log, options)
 }
 
 // info says which replica this is.
@@ -153,9 +164,7 @@ func (s *Server) Run(ctx context.Context, reload <-chan os.Signal) error {
 			s.rotateAudit()
 		case <-look.C:
 			s.recordThrottled(false)
-			if changed, err := s.policy.ReloadChanged(); changed {
-				s.reloaded(err)
-			}
+			s.look(ctx)
 		}
 	}
 }

@@ -5,7 +5,6 @@ package server
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/config"
@@ -14,22 +13,51 @@ import (
 
 const maxPEM = 1 << 20
 
-// loadTLS refuses callers without a certificate of the client CA in the handshake [CL-API-001].
-func loadTLS(cfg config.TLS) (*tls.Config, error) {
-	certificate, err := loadKeyPair("server", cfg.Certificate, cfg.Key)
+// newTLS refuses callers without a certificate of a trusted CA in the handshake; only where tokens are taken may they
+// come without one [CL-API-001]. Every handshake goes by the CAs that are trusted then.
+func (s *Server) newTLS() (*tls.Config, error) {
+	certificate, err := loadKeyPair("server", s.cfg.TLS.Certificate, s.cfg.TLS.Key)
 	if err != nil {
 		return nil, err
 	}
-	clients, err := loadCAs("client CA", cfg.ClientCA)
-	if err != nil {
-		return nil, err
-	}
-	return &tls.Config{
+	cfg := &tls.Config{
 		MinVersion:   tls.VersionTLS12,
 		Certificates: []tls.Certificate{certificate},
 		ClientAuth:   tls.RequireAndVerifyClientCert,
-		ClientCAs:    clients,
-	}, nil
+		NextProtos:   []string{"h2", "http/1.1"},
+	}
+	if s.cfg.TakesTokens() {
+		cfg.ClientAuth = tls.VerifyClientCertIfGiven
+	}
+	s.tls.Store(cfg)
+	if err := s.trust(); err != nil {
+		return nil, err
+	}
+	outer := s.tls.Load().Clone()
+	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.tls.Load(), nil }
+	return outer, nil
+}
+
+// trust takes over the CAs of clients: those of the file, and those that sign here. When nothing has changed, the
+// configuration stays the same, and with it the sessions that can be resumed.
+func (s *Server) trust() error {
+	pool, err := loadCAs("client CA", s.cfg.TLS.ClientCA)
+	if err != nil {
+		return err
+	}
+	if s.signer != nil {
+		for _, ca := range s.signer.CAs() {
+			pool.AddCert(ca)
+		}
+	}
+	old := s.tls.Load()
+	if old.ClientCAs != nil && pool.Equal(old.ClientCAs) {
+		return nil
+	}
+	fresh := old.Clone()
+	fresh.ClientCAs = pool
+	s.tls.Store(fresh)
+	return nil
 }
 
 // clientTLS is for calling a syslog server: it trusts one CA, and shows a certificate if one is configured.
@@ -64,25 +92,11 @@ func loadKeyPair(of, certificate, keyFile string) (tls.Certificate, error) {
 	return pair, nil
 }
 
-// loadCAs takes nothing but certificates: x509's own reader would pass over what it does not understand.
+// loadCAs reads CAs; of says of what they are, for the error.
 func loadCAs(of, path string) (*x509.CertPool, error) {
-	rest, err := files.ReadTrusted(path, maxPEM)
+	pool, err := files.ReadCAs(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", of, err)
 	}
-	pool := x509.NewCertPool()
-	for count := 0; ; count++ {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			if count == 0 {
-				return nil, fmt.Errorf("%s: %s holds no certificate", of, path)
-			}
-			return pool, nil
-		}
-		ca, err := x509.ParseCertificate(block.Bytes)
-		if block.Type != "CERTIFICATE" || err != nil || !ca.IsCA {
-			return nil, fmt.Errorf("%s: entry %d of %s is not a CA certificate", of, count+1, path)
-		}
-		pool.AddCert(ca)
-	}
+	return pool, nil
 }

@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/audit"
+	"github.com/cipherlane/cipherlane/keyservice/internal/certificate"
 	"github.com/cipherlane/cipherlane/keyservice/internal/datakey"
 	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
 	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
+	"github.com/cipherlane/cipherlane/keyservice/internal/token"
 )
 
 // Meter counts what happened.
@@ -43,6 +45,9 @@ type Service struct {
 	Audit    audit.Log
 	Meter    Meter
 	Log      *slog.Logger
+
+	Signer certificate.Signer // nil: no certificates are given
+	Tokens *token.Book        // nil: no bootstrap tokens are taken
 }
 
 // Call is what is known of a call before its body is read.
@@ -53,6 +58,7 @@ type Call struct {
 
 	Certificate *x509.Certificate // nil: none was shown
 	Claims      map[string]any    // of the JWT; nil: none was shown
+	Bootstrap   *token.Hash       // of the bootstrap token; nil: none was shown
 }
 
 // Asker is the caller as the policy sees him.

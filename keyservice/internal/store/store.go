@@ -38,6 +38,7 @@ type Store interface {
 	Keys
 	Documents
 	KEKs
+	Tags
 
 	// Check tells whether keys can be read and unwrapped now.
 	Check(ctx context.Context) error

@@ -34,6 +34,7 @@ func Run(t *testing.T, b Backend) {
 		"ConcurrentReplace": testConcurrentReplace, "List": testList, "Destroy": testDestroy, "DestroyRefused": testDestroyRefused,
 		"Documents": testDocuments, "ConcurrentDocuments": testConcurrentDocuments, "Rewrap": testRewrap,
 		"RewrapInterrupted": testRewrapInterrupted,
+		"Tags":              testTags, "Tokens": testTokens, "ForgedTokens": testForgedTokens, "RedeemedOnce": testRedeemedOnce,
 	}
 	if b.Replicas {
 		tests["OtherReplica"], tests["DestroyedElsewhere"] = testOtherReplica, testDestroyedElsewhere
