@@ -26,13 +26,22 @@ Exit codes: 0 done; 1 not done, or the check failed; 2 wrong arguments; 3 scan f
 type commands struct {
 	Globals
 
-	Scopes     scopesCommand             `cmd:"" group:"Keys" help:"List the scopes, with the current key of each."`
-	Rotate     rotateCommand             `cmd:"" group:"Keys" help:"Make a new data key for a scope; older keys stay readable."`
-	Inspect    inspectCommand            `cmd:"" group:"Looking into" help:"Explain an envelope (an encrypted record value) field by field."`
-	Scan       scanCommand               `cmd:"" group:"Looking into" help:"Read topics and count what is encrypted under which key, and what is not."`
-	Audit      auditCommands             `cmd:"" group:"Looking into" help:"Check an audit log, or search it."`
-	Version    versionCommand            `cmd:"" group:"This tool" help:"Show the version."`
-	Completion kongcompletion.Completion `cmd:"" group:"This tool" help:"Show how to switch on completion in bash, zsh or fish."`
+	Status      statusCommand             `cmd:"" group:"Key service" help:"Show whether the key service works, and what it depends on."`
+	Policy      policyCommands            `cmd:"" group:"Key service" help:"Show the policy in force."`
+	Leases      leasesCommand             `cmd:"" group:"Key service" help:"List who may use keys of which scope now, and until when."`
+	Revoke      revokeCommand             `cmd:"" group:"Key service" help:"Take access away at once: from a principal, from a scope, or both together."`
+	Unrevoke    unrevokeCommand           `cmd:"" group:"Key service" help:"Take a revocation back."`
+	Revocations revocationsCommand        `cmd:"" group:"Key service" help:"List what is revoked."`
+	Scopes      scopesCommand             `cmd:"" group:"Keys" help:"List the scopes, with the current key of each."`
+	Keys        keysCommand               `cmd:"" group:"Keys" help:"List the keys of a scope."`
+	Rotate      rotateCommand             `cmd:"" group:"Keys" help:"Make a new data key for a scope; older keys stay readable."`
+	Destroy     destroyCommand            `cmd:"" group:"Keys" help:"Destroy keys for good: what they encrypted becomes unreadable. Shows what that is, and asks."`
+	Rewrap      rewrapCommand             `cmd:"" group:"Keys" help:"Change the KEKs: new versions, under which every data key is wrapped anew. Records are not touched."`
+	Inspect     inspectCommand            `cmd:"" group:"Looking into" help:"Explain an envelope (an encrypted record value) field by field."`
+	Scan        scanCommand               `cmd:"" group:"Looking into" help:"Read topics and count what is encrypted under which key, and what is not."`
+	Audit       auditCommands             `cmd:"" group:"Looking into" help:"Check an audit log, or search it."`
+	Version     versionCommand            `cmd:"" group:"This tool" help:"Show the version."`
+	Completion  kongcompletion.Completion `cmd:"" group:"This tool" help:"Show how to switch on completion in bash, zsh or fish."`
 }
 
 func main() {
