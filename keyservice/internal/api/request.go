@@ -37,9 +37,9 @@ type encryptionKeyRequest struct {
 }
 
 type usageRequest struct {
-	Kid     *string `json:"kid"`
-	Records *int64  `json:"records"`
-	Bytes   *int64  `json:"bytes"`
+	Kid     *string      `json:"kid"`
+	Records *wholeNumber `json:"records"`
+	Bytes   *wholeNumber `json:"bytes"`
 }
 
 type decryptionKeysRequest struct {
@@ -139,12 +139,12 @@ func (u *usageRequest) check() (*service.Usage, error) {
 	if err != nil {
 		return nil, invalid("usage.kid: %v", err)
 	}
-	for _, count := range []int64{*u.Records, *u.Bytes} {
-		if count < 0 || count > maxUsage {
+	for _, count := range []wholeNumber{*u.Records, *u.Bytes} {
+		if count < 0 {
 			return nil, invalid("usage counts are 0 to 2^53 - 1")
 		}
 	}
-	return &service.Usage{Kid: kid, Records: *u.Records, Bytes: *u.Bytes}, nil
+	return &service.Usage{Kid: kid, Records: int64(*u.Records), Bytes: int64(*u.Bytes)}, nil
 }
 
 func (r *decryptionKeysRequest) check() (string, []datakey.ID, error) {
