@@ -22,7 +22,7 @@ type Vector struct {
 }
 
 // SpecFile gives the path of a file in spec/.
-func SpecFile(t *testing.T, name string) string {
+func SpecFile(t testing.TB, name string) string {
 	t.Helper()
 	_, here, _, ok := runtime.Caller(0)
 	if !ok {
@@ -32,7 +32,7 @@ func SpecFile(t *testing.T, name string) string {
 }
 
 // Read gives all vectors of a kind, such as "topic"; there is at least one.
-func Read(t *testing.T, kind string) []Vector {
+func Read(t testing.TB, kind string) []Vector {
 	t.Helper()
 	data, err := os.ReadFile(SpecFile(t, "vectors/"+kind+".json"))
 	if err != nil {
@@ -49,7 +49,7 @@ func Read(t *testing.T, kind string) []Vector {
 }
 
 // Decode reads an input or output.
-func Decode(t *testing.T, raw json.RawMessage, v any) {
+func Decode(t testing.TB, raw json.RawMessage, v any) {
 	t.Helper()
 	if err := json.Unmarshal(raw, v); err != nil {
 		t.Fatal(err)
