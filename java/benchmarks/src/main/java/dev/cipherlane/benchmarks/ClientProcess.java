@@ -9,6 +9,8 @@ import java.io.InputStreamReader;
 import java.io.OutputStreamWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -17,6 +19,10 @@ import java.util.regex.Pattern;
 final class ClientProcess implements AutoCloseable {
   private static final double NANOS_PER_MICRO = 1_000;
   private static final Pattern THROUGHPUT = Pattern.compile("([0-9.]+) records/sec");
+
+  /** More flags of both producers' Java machines, for profilers. */
+  private static final List<String> FLAGS =
+      Arrays.stream(System.getProperty("flags", "").split(" ")).filter(f -> !f.isEmpty()).toList();
 
   private final Process process;
   private final BufferedWriter commands;
@@ -32,16 +38,12 @@ final class ClientProcess implements AutoCloseable {
   }
 
   static ClientProcess start(Path properties) throws IOException {
-    List<String> command =
-        List.of(
-            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-            "-Xmx1g",
-            "-XX:+UseSerialGC",
-            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-            "-cp",
-            System.getProperty("java.class.path"),
-            ClientMain.class.getName(),
-            properties.toString());
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("-Xmx1g", "-XX:+UseSerialGC"));
+    command.addAll(FLAGS);
+    command.addAll(List.of("-cp", System.getProperty("java.class.path")));
+    command.addAll(List.of(ClientMain.class.getName(), properties.toString()));
     Process process =
         new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
     return new ClientProcess(process);

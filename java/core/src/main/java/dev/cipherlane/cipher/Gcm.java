@@ -1,6 +1,8 @@
 package dev.cipherlane.cipher;
 
 import java.security.GeneralSecurityException;
+import java.security.Provider;
+import java.util.Optional;
 import javax.crypto.AEADBadTagException;
 import javax.crypto.Cipher;
 import javax.crypto.spec.GCMParameterSpec;
@@ -13,6 +15,7 @@ final class Gcm {
   static final int NONCE_SIZE = 12;
   static final int TAG_SIZE = 16;
 
+  private static final String TRANSFORMATION = "AES/GCM/NoPadding";
   private static final int TAG_BITS = 8 * TAG_SIZE;
 
   // Encrypting and decrypting alternate in some threads, so each has its own.
@@ -23,7 +26,10 @@ final class Gcm {
 
   private static Cipher newCipher() {
     try {
-      return Cipher.getInstance("AES/GCM/NoPadding");
+      Optional<Provider> provider = GcmProvider.CHOSEN;
+      return provider.isPresent()
+          ? Cipher.getInstance(TRANSFORMATION, provider.get())
+          : Cipher.getInstance(TRANSFORMATION);
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException("this Java runtime has no AES-GCM", e);
     }
@@ -34,6 +40,7 @@ final class Gcm {
    * at {@code nonceOffset} of {@code out} as nonce.
    */
   static void encrypt(Secret key, byte[] aad, byte[] plaintext, byte[] out, int nonceOffset) {
+    refuseIfDestroyed(key);
     try {
       Cipher cipher = ENCRYPTING.get();
       cipher.init(Cipher.ENCRYPT_MODE, key, nonce(out, nonceOffset));
@@ -53,6 +60,7 @@ final class Gcm {
   static byte[] decrypt(Secret key, byte[] aad, byte[] in, int nonceOffset)
       throws AEADBadTagException {
     int begin = nonceOffset + NONCE_SIZE;
+    refuseIfDestroyed(key);
     try {
       Cipher cipher = DECRYPTING.get();
       cipher.init(Cipher.DECRYPT_MODE, key, nonce(in, nonceOffset));
@@ -62,6 +70,13 @@ final class Gcm {
       throw e;
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException("AES-GCM failed to decrypt", e);
+    }
+  }
+
+  /** A cipher that still has the schedule of this key may not ask the key for its bytes. */
+  private static void refuseIfDestroyed(Secret key) {
+    if (key.isDestroyed()) {
+      throw new IllegalStateException("the key was wiped");
     }
   }
 

@@ -10,7 +10,7 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
- * A handle on a data key: its id, its scope, the encrypting session that runs under it, and how
+ * A handle on a data key: its id, its scope, the encrypting sessions that run under it, and how
  * much was encrypted. It goes on until it is wiped; it never shows the key [CL-KEY-015].
  * Thread-safe.
  */
@@ -24,11 +24,8 @@ public final class DataKey {
   // By flags; made when first needed, by several threads alike.
   private final AtomicReferenceArray<Header> flagged = new AtomicReferenceArray<>(FLAGS);
 
-  private volatile EncryptingSession session;
-  private long endedRecords;
-  private long endedBytes;
-  private long reportedRecords;
-  private long reportedBytes;
+  // Keys that only decrypt have none.
+  private volatile Sessions sessions;
 
   private DataKey(KeyId kid, String scope, Secret secret) {
     this.kid = kid;
@@ -117,41 +114,34 @@ public final class DataKey {
   }
 
   /**
-   * Gives the running session, beginning the first one.
+   * Gives this thread's running session, beginning the first one.
    *
    * @param now time of the lease clock, in nanoseconds
    * @return the session, which may be over
    * @throws IllegalStateException if the key was wiped
    */
   public EncryptingSession session(long now) {
-    EncryptingSession running = session;
-    return running != null ? running : sessionAfter(null, now);
+    Sessions known = sessions;
+    return (known != null ? known : newSessions()).session(now);
+  }
+
+  private synchronized Sessions newSessions() {
+    if (sessions == null) {
+      sessions = new Sessions(kid, secret);
+    }
+    return sessions;
   }
 
   /**
    * Begins the next session, unless another thread did.
    *
-   * @param ended the session that is over, or null before the first
+   * @param ended the session that is over
    * @param now time of the lease clock, in nanoseconds
    * @return the session that runs
    * @throws IllegalStateException if the key was wiped
    */
-  public synchronized EncryptingSession sessionAfter(EncryptingSession ended, long now) {
-    if (session == ended) {
-      EncryptingSession next = EncryptingSession.begin(secret, now);
-      end();
-      session = next;
-    }
-    return session;
-  }
-
-  private void end() {
-    if (session != null) {
-      endedRecords += session.records();
-      endedBytes += session.bytes();
-      session.destroy();
-      session = null;
-    }
+  public EncryptingSession sessionAfter(EncryptingSession ended, long now) {
+    return sessions.after(ended, now);
   }
 
   /**
@@ -159,29 +149,21 @@ public final class DataKey {
    *
    * @return empty if nothing was encrypted since the last time
    */
-  synchronized Optional<Usage> takeUsage() {
-    EncryptingSession running = session;
-    long records = endedRecords + (running == null ? 0 : running.records()) - reportedRecords;
-    long bytes = endedBytes + (running == null ? 0 : running.bytes()) - reportedBytes;
-    if (records == 0) {
-      return Optional.empty();
-    }
-    reportedRecords += records;
-    reportedBytes += bytes;
-    return Optional.of(new Usage(kid, records, bytes));
+  Optional<Usage> takeUsage() {
+    return Optional.ofNullable(sessions).flatMap(Sessions::takeUsage);
   }
 
   /** Puts back what could not be reported. */
-  synchronized void giveBack(Usage usage) {
-    reportedRecords -= usage.records();
-    reportedBytes -= usage.bytes();
+  void giveBack(Usage usage) {
+    sessions.giveBack(usage);
   }
 
   /** Wipes the key and what was derived from it for encrypting. May be called more than once. */
   public void destroy() {
     secret.destroy();
-    synchronized (this) {
-      end();
+    Sessions known = sessions;
+    if (known != null) {
+      known.end();
     }
   }
 
