@@ -1,4 +1,6 @@
-// `make -C java bench-kafka`: what encrypting costs a producer and its broker, against plaintext.
+// `make -C java bench-kafka`: what encrypting costs a producer, a consumer and their broker,
+// against
+// plaintext.
 package dev.cipherlane.benchmarks;
 
 import dev.cipherlane.testing.BrokerProcess;
@@ -7,43 +9,46 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.EnumMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.Stream;
 
 /**
- * Runs Kafka's own {@code ProducerPerformance} with a payload file through plaintext and encrypting
- * producers in turn, and reports CPU microseconds per record of client and broker, as the operating
- * system counts them.
+ * Runs Kafka's own {@code ProducerPerformance}, with a payload file, and {@code
+ * ConsumerPerformance} through plaintext and encrypting clients in turn, and reports CPU
+ * microseconds per record of client and broker, as the operating system counts them.
  *
- * <p>Each row has a Java machine of its own that lives for all runs, so that compilation is over
- * when it counts and one row's profile does not spoil the other's. Runs are interleaved; the order
- * changes with each round.
+ * <p>Each row has a Java machine of its own that lives for all runs of a kind, so that compilation
+ * is over when it counts and one row's profile does not spoil the other's. Runs are interleaved;
+ * the order changes with each round.
  */
 public final class BenchKafka {
   private static final int ROUNDS = Integer.getInteger("rounds", 5);
-  private static final int WARM_UPS = 2;
+  private static final int WARM_UPS = 3;
   private static final int PAYLOADS = 1_000;
-  private static final int ONE_SIZE = Integer.getInteger("size", 0);
-  private static final List<Case> CASES =
-      Stream.of(new Case(128, 2_000_000), new Case(1_024, 500_000), new Case(8_192, 60_000))
-          .filter(each -> ONE_SIZE == 0 || each.size() == ONE_SIZE)
-          .toList();
-  private static final List<String> BROKER_FLAGS = List.of("-Xmx1g", "-XX:+UseSerialGC");
+  // Those of Kafka's scripts kafka-server-start and kafka-run-class.
+  private static final List<String> BROKER_FLAGS = List.of("-Xms1g", "-Xmx1g", "-XX:+UseG1GC");
   private static final String RETENTION_BYTES = "log.retention.bytes=536870912";
   private static final String SEGMENT_BYTES = "log.segment.bytes=134217728";
 
-  private BenchKafka() {}
+  private final Path folder;
+  private final BrokerProcess broker;
+  private final KeyServiceProcess keyService;
+  private final Report report;
 
-  /** One record size, and how many records of it a run sends. */
-  record Case(int size, int records) {
-    String name() {
-      return "produce/" + size + "B";
-    }
-
-    String topic() {
-      return "bench-" + size;
-    }
+  private BenchKafka(Path folder, BrokerProcess broker, KeyServiceProcess keyService)
+      throws IOException {
+    this.report =
+        new Report(
+            "java-kafka",
+            "cpu_us_per_record",
+            ROUNDS,
+            Map.of(
+                "producer", System.getProperty("producer", ""),
+                "gcm", System.getProperty("gcm", "corretto")));
+    this.folder = folder;
+    this.broker = broker;
+    this.keyService = keyService;
   }
 
   /** What is compared; the baseline comes first. */
@@ -58,8 +63,13 @@ public final class BenchKafka {
 
   /** One run's figures: CPU microseconds per record of both processes, and records per second. */
   record Run(double client, double broker, double throughput) {
-    double total() {
-      return client + broker;
+    Map<String, Double> figures() {
+      Map<String, Double> figures = new LinkedHashMap<>();
+      figures.put(Report.VALUE, client + broker);
+      figures.put("client", client);
+      figures.put("broker", broker);
+      figures.put("records_per_second", throughput);
+      return figures;
     }
   }
 
@@ -71,43 +81,66 @@ public final class BenchKafka {
    */
   public static void main(String[] args) throws IOException {
     Path folder = Files.createTempDirectory("cipherlane-bench-");
-    String topics = String.join(",", CASES.stream().map(c -> c.topic() + ":1").toList());
     List<String> options =
-        List.of("--topics", topics, "--set", RETENTION_BYTES, "--set", SEGMENT_BYTES);
+        List.of("--topics", Case.topics(), "--set", RETENTION_BYTES, "--set", SEGMENT_BYTES);
     try (var keyService = KeyServiceProcess.start(folder);
-        var broker = BrokerProcess.start(BROKER_FLAGS, options);
-        var plaintext = ClientProcess.start(Settings.plaintext(folder, broker));
-        var encrypted = ClientProcess.start(Settings.encrypted(folder, broker, keyService))) {
-      var clients = new EnumMap<Row, ClientProcess>(Row.class);
-      clients.put(Row.PLAINTEXT, plaintext);
-      clients.put(Row.ENCRYPTED, encrypted);
-      Report report = new Report("java-kafka", ROUNDS);
-      for (Case each : CASES) {
-        report.add(each.name(), measure(each, clients, broker.pid(), folder));
-      }
-      report.write();
+        var broker = BrokerProcess.start(BROKER_FLAGS, options)) {
+      new BenchKafka(folder, broker, keyService).run();
     } finally {
       Settings.delete(folder);
     }
   }
 
-  private static Map<Row, List<Run>> measure(
-      Case each, Map<Row, ClientProcess> clients, long broker, Path folder) throws IOException {
+  private void run() throws IOException {
+    for (Operation operation : Operation.values()) {
+      measureAll(Case.chosen(each -> each.operation() == operation));
+    }
+    report.write();
+  }
+
+  /** With machines of their own: what a client did before has shaped its code. */
+  private void measureAll(List<Case> cases) throws IOException {
+    try (var plaintext = ClientProcess.start(broker.pid());
+        var encrypted = ClientProcess.start(broker.pid())) {
+      var clients = new EnumMap<>(Map.of(Row.PLAINTEXT, plaintext, Row.ENCRYPTED, encrypted));
+      for (Case each : cases) {
+        report.add(each.name(), measure(each, clients));
+      }
+    }
+  }
+
+  private Map<String, List<Map<String, Double>>> measure(Case each, Map<Row, ClientProcess> clients)
+      throws IOException {
     Path payload = Settings.payload(folder, each.size(), PAYLOADS);
-    var runs = new EnumMap<Row, List<Run>>(Row.class);
+    var configurations = new EnumMap<Row, Path>(Row.class);
+    var runs = new LinkedHashMap<String, List<Map<String, Double>>>();
     for (Row row : Row.values()) {
-      runs.put(row, new ArrayList<>());
+      configurations.put(row, settings(each.operation(), row));
+      runs.put(row.label(), new ArrayList<>());
+      if (each.operation() == Operation.CONSUME) {
+        fill(each, row, clients.get(row), payload);
+      }
     }
     for (int round = -WARM_UPS; round < ROUNDS; round++) {
       for (Row row : order(round)) {
-        Run run = clients.get(row).run(each, payload, broker);
+        String command = each.command(row, configurations.get(row), payload);
+        Run run = clients.get(row).run(command, each.records());
         progress(each, row, round, run);
         if (round >= 0) {
-          runs.get(row).add(run);
+          runs.get(row.label()).add(run.figures());
         }
       }
     }
     return runs;
+  }
+
+  private void fill(Case each, Row row, ClientProcess client, Path payload) throws IOException {
+    Path producer = settings(Operation.PRODUCE_BATCH128K, row);
+    client.run(each.fillCommand(row, producer, payload), each.records());
+  }
+
+  private Path settings(Operation operation, Row row) throws IOException {
+    return Settings.of(folder, broker, keyService, operation, row);
   }
 
   private static List<Row> order(int round) {
@@ -118,7 +151,7 @@ public final class BenchKafka {
 
   private static void progress(Case each, Row row, int round, Run run) {
     System.err.printf(
-        "%-14s %-9s %s  client %6.2f  broker %6.2f  CPU us per record  %9.0f records/s%n",
+        "%-22s %-9s %s  client %6.2f  broker %6.2f  CPU us per record  %9.0f records/s%n",
         each.name(),
         row.label(),
         round < 0 ? "warm-up" : "run " + (round + 1),

@@ -4,6 +4,7 @@ package dev.cipherlane.benchmarks;
 
 import java.io.BufferedReader;
 import java.io.BufferedWriter;
+import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.OutputStreamWriter;
@@ -12,24 +13,31 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 
-/** A child process that runs {@link ClientMain}. Not thread-safe. */
+/**
+ * A child process that runs {@link ClientMain}, with the flags of Kafka's own scripts for such
+ * programs. Not thread-safe.
+ */
 final class ClientProcess implements AutoCloseable {
   private static final double NANOS_PER_MICRO = 1_000;
-  private static final Pattern THROUGHPUT = Pattern.compile("([0-9.]+) records/sec");
+  private static final double NANOS_PER_SECOND = 1e9;
 
   /** More flags of both producers' Java machines, for profilers. */
   private static final List<String> FLAGS =
       Arrays.stream(System.getProperty("flags", "").split(" ")).filter(f -> !f.isEmpty()).toList();
 
+  /** Whether clients are to go without Amazon's provider of AES-GCM. */
+  private static final boolean RUNTIME_GCM = "runtime".equals(System.getProperty("gcm"));
+
   private final Process process;
   private final BufferedWriter commands;
   private final BufferedReader answers;
+  private final long broker;
 
-  private ClientProcess(Process process) {
+  private ClientProcess(Process process, long broker) {
     this.process = process;
+    this.broker = broker;
     this.commands =
         new BufferedWriter(
             new OutputStreamWriter(process.getOutputStream(), StandardCharsets.UTF_8));
@@ -37,45 +45,43 @@ final class ClientProcess implements AutoCloseable {
         new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
   }
 
-  static ClientProcess start(Path properties) throws IOException {
+  static ClientProcess start(long broker) throws IOException {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("-Xmx1g", "-XX:+UseSerialGC"));
+    command.addAll(List.of("-Xms512m", "-Xmx512m", "-XX:+UseG1GC"));
     command.addAll(FLAGS);
-    command.addAll(List.of("-cp", System.getProperty("java.class.path")));
-    command.addAll(List.of(ClientMain.class.getName(), properties.toString()));
+    command.addAll(List.of("-cp", classPath()));
+    command.add(ClientMain.class.getName());
     Process process =
         new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
-    return new ClientProcess(process);
+    return new ClientProcess(process, broker);
   }
 
-  /** Has the client send one case's records, and returns what that cost. */
-  BenchKafka.Run run(BenchKafka.Case each, Path payload, long broker) throws IOException {
+  private static String classPath() {
+    return Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
+        .filter(jar -> !(RUNTIME_GCM && jar.contains("AmazonCorrettoCryptoProvider")))
+        .collect(Collectors.joining(File.pathSeparator));
+  }
+
+  /** Has the client do one run, and returns what that cost. */
+  BenchKafka.Run run(String command, int records) throws IOException {
     double client = cpuNanos(process.pid());
     double server = cpuNanos(broker);
-    commands.write(each.topic() + " " + each.records() + " " + payload + "\n");
+    long begin = System.nanoTime();
+    commands.write(command + "\n");
     commands.flush();
-    double throughput = throughput();
-    double micros = NANOS_PER_MICRO * each.records();
+    awaitDone();
+    double micros = NANOS_PER_MICRO * records;
     return new BenchKafka.Run(
         (cpuNanos(process.pid()) - client) / micros,
         (cpuNanos(broker) - server) / micros,
-        throughput);
+        records / ((System.nanoTime() - begin) / NANOS_PER_SECOND));
   }
 
-  /**
-   * Reads the client's output up to its mark, and takes the last throughput, which is that of the
-   * whole run.
-   */
-  private double throughput() throws IOException {
-    double last = Double.NaN;
+  private void awaitDone() throws IOException {
     for (String line = answers.readLine(); line != null; line = answers.readLine()) {
       if (line.equals(ClientMain.DONE)) {
-        return last;
-      }
-      Matcher matcher = THROUGHPUT.matcher(line);
-      if (matcher.find()) {
-        last = Double.parseDouble(matcher.group(1));
+        return;
       }
     }
     throw new IOException("the client ended early");

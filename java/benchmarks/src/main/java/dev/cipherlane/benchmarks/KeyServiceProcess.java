@@ -25,6 +25,9 @@ final class KeyServiceProcess implements AutoCloseable {
         - principals: ["spiffe://dev.cipherlane/producer"]
           actions: [encrypt]
           topics: ["bench-*"]
+        - principals: ["spiffe://dev.cipherlane/consumer"]
+          actions: [decrypt]
+          topics: ["bench-*"]
       """;
 
   private final Process process;
@@ -59,14 +62,14 @@ final class KeyServiceProcess implements AutoCloseable {
     return new KeyServiceProcess(process, JsonParser.parseString(line).getAsJsonObject());
   }
 
-  /** The settings of the producer. */
-  Map<String, String> settings() {
-    JsonObject producer = ready.getAsJsonObject("principals").getAsJsonObject("producer");
+  /** The settings of a client: {@code producer} or {@code consumer}. */
+  Map<String, String> settings(String name) {
+    JsonObject client = ready.getAsJsonObject("principals").getAsJsonObject(name);
     return Map.of(
         "cipherlane.keyservice.urls", ready.get("url").getAsString(),
         "cipherlane.keyservice.tls.ca", ready.get("ca").getAsString(),
-        "cipherlane.keyservice.tls.certificate", producer.get("certificate").getAsString(),
-        "cipherlane.keyservice.tls.key", producer.get("key").getAsString());
+        "cipherlane.keyservice.tls.certificate", client.get("certificate").getAsString(),
+        "cipherlane.keyservice.tls.key", client.get("key").getAsString());
   }
 
   @Override

@@ -3,65 +3,70 @@ package dev.cipherlane.benchmarks;
 
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
-import dev.cipherlane.benchmarks.BenchKafka.Row;
-import dev.cipherlane.benchmarks.BenchKafka.Run;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
-import java.util.function.ToDoubleFunction;
 import java.util.stream.IntStream;
 
 /** Medians, and medians of the pairwise ratios to the baseline. Not thread-safe. */
 final class Report {
+  /** Name of the figure that is compared; others are only told. */
+  static final String VALUE = "value";
+
   private static final double HUNDRED = 100;
   private static final Path CPU_INFO = Path.of("/proc/cpuinfo");
 
-  private final String name;
-  private final int runs;
+  private final JsonObject report = new JsonObject();
   private final JsonArray rows = new JsonArray();
 
-  Report(String name, int runs) {
-    this.name = name;
-    this.runs = runs;
-  }
-
-  void add(String benchmarkCase, Map<Row, List<Run>> results) {
-    List<Run> baseline = results.get(Row.PLAINTEXT);
-    for (Row row : Row.values()) {
-      List<Run> own = results.get(row);
-      JsonObject json = new JsonObject();
-      json.addProperty("case", benchmarkCase);
-      json.addProperty("row", row.label());
-      json.addProperty("value", median(each(own, Run::total)));
-      json.addProperty("min", round(own.stream().mapToDouble(Run::total).min().orElseThrow()));
-      json.addProperty("max", round(own.stream().mapToDouble(Run::total).max().orElseThrow()));
-      json.addProperty("client", median(each(own, Run::client)));
-      json.addProperty("broker", median(each(own, Run::broker)));
-      json.addProperty("records_per_second", Math.round(median(each(own, Run::throughput))));
-      if (row != Row.PLAINTEXT) {
-        json.addProperty("baseline", Row.PLAINTEXT.label());
-        json.addProperty("ratio", median(pairs(own, baseline, true)));
-        json.addProperty("extra", median(pairs(own, baseline, false)));
-      }
-      rows.add(json);
-    }
-  }
-
-  void write() throws IOException {
+  /**
+   * Begins a report.
+   *
+   * @param notes what else is to be told of the conditions
+   */
+  Report(String name, String unit, int runs, Map<String, String> notes) throws IOException {
     JsonObject machine = new JsonObject();
     machine.addProperty("cores", Runtime.getRuntime().availableProcessors());
     machine.addProperty("cpu", cpu());
-    JsonObject report = new JsonObject();
     report.addProperty("benchmark", name);
-    report.addProperty("unit", "cpu_us_per_record");
+    report.addProperty("unit", unit);
     report.addProperty("runs", runs);
-    report.addProperty("producer", System.getProperty("producer", ""));
+    notes.forEach(report::addProperty);
     report.add("machine", machine);
     report.add("rows", rows);
-    Path file = Path.of("build", "bench", name + ".json");
+  }
+
+  /**
+   * Adds a case.
+   *
+   * @param results by row, the baseline first: the figures of each run
+   */
+  void add(String benchmarkCase, Map<String, List<Map<String, Double>>> results) {
+    String baseline = results.keySet().iterator().next();
+    results.forEach(
+        (row, runs) -> {
+          JsonObject json = new JsonObject();
+          json.addProperty("case", benchmarkCase);
+          json.addProperty("row", row);
+          runs.get(0).keySet().forEach(name -> json.addProperty(name, median(figures(runs, name))));
+          json.addProperty("min", round(Collections.min(figures(runs, VALUE))));
+          json.addProperty("max", round(Collections.max(figures(runs, VALUE))));
+          if (!row.equals(baseline)) {
+            List<Double> other = figures(results.get(baseline), VALUE);
+            json.addProperty("baseline", baseline);
+            json.addProperty("ratio", median(pairs(figures(runs, VALUE), other, true)));
+            json.addProperty("extra", median(pairs(figures(runs, VALUE), other, false)));
+          }
+          rows.add(json);
+        });
+  }
+
+  void write() throws IOException {
+    Path file = Path.of("build", "bench", report.get("benchmark").getAsString() + ".json");
     Files.createDirectories(file.getParent());
     Files.writeString(file, report + "\n");
     System.out.println(report);
@@ -78,18 +83,14 @@ final class Report {
         .orElse(System.getProperty("os.arch"));
   }
 
-  private static List<Double> each(List<Run> runs, ToDoubleFunction<Run> figure) {
-    return runs.stream().map(figure::applyAsDouble).toList();
+  private static List<Double> figures(List<Map<String, Double>> runs, String name) {
+    return runs.stream().map(run -> run.get(name)).toList();
   }
 
-  private static List<Double> pairs(List<Run> own, List<Run> baseline, boolean ratio) {
+  private static List<Double> pairs(List<Double> own, List<Double> baseline, boolean ratio) {
     return IntStream.range(0, own.size())
-        .mapToObj(i -> compared(own.get(i).total(), baseline.get(i).total(), ratio))
+        .mapToObj(i -> ratio ? own.get(i) / baseline.get(i) : own.get(i) - baseline.get(i))
         .toList();
-  }
-
-  private static double compared(double own, double baseline, boolean ratio) {
-    return ratio ? own / baseline : own - baseline;
   }
 
   private static double median(List<Double> values) {

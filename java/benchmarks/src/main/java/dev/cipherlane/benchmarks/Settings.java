@@ -18,35 +18,42 @@ final class Settings {
   private static final int FIRST_LETTER = 'a';
   private static final int LETTERS = 26;
   private static final String PRODUCER = System.getProperty("producer", "");
+  private static final String ENCRYPTING = "dev.cipherlane.kafka.EncryptingProducerInterceptor";
+  private static final String DECRYPTING = "dev.cipherlane.kafka.DecryptingConsumerInterceptor";
   private static final long SEED = 20_261_121;
 
   private Settings() {}
 
-  static Path plaintext(Path folder, BrokerProcess broker) throws IOException {
-    return write(folder.resolve("plaintext.properties"), common(broker));
-  }
-
-  static Path encrypted(Path folder, BrokerProcess broker, KeyServiceProcess keyService)
+  /** The properties of a client: Kafka's defaults, but for the operation's own and the row's. */
+  static Path of(
+      Path folder,
+      BrokerProcess broker,
+      KeyServiceProcess keyService,
+      Operation operation,
+      BenchKafka.Row row)
       throws IOException {
-    Map<String, String> settings = common(broker);
-    settings.put("interceptor.classes", "dev.cipherlane.kafka.EncryptingProducerInterceptor");
-    settings.putAll(keyService.settings());
-    return write(folder.resolve("encrypted.properties"), settings);
+    boolean consumes = operation == Operation.CONSUME;
+    var settings = new TreeMap<>(Map.of("bootstrap.servers", broker.bootstrap()));
+    if (!consumes) {
+      settings.put("acks", "1");
+      add(settings, operation.settings());
+      add(settings, PRODUCER);
+    }
+    if (row == BenchKafka.Row.ENCRYPTED) {
+      settings.put("interceptor.classes", consumes ? DECRYPTING : ENCRYPTING);
+      settings.putAll(keyService.settings(consumes ? "consumer" : "producer"));
+    }
+    return write(folder.resolve(operation.label() + "-" + row.label() + ".properties"), settings);
   }
 
-  /**
-   * Kafka's defaults but for {@code acks=1}, and what the property {@code producer} adds: a=b,c=d.
-   */
-  private static Map<String, String> common(BrokerProcess broker) {
-    var settings = new TreeMap<>(Map.of("bootstrap.servers", broker.bootstrap(), "acks", "1"));
-    for (String setting : PRODUCER.isEmpty() ? new String[0] : PRODUCER.split(",")) {
+  private static void add(Map<String, String> settings, String more) {
+    for (String setting : more.isEmpty() ? new String[0] : more.split(",")) {
       String[] parts = setting.split("=", 2);
       settings.put(parts[0], parts[1]);
     }
-    return settings;
   }
 
-  private static Path write(Path file, Map<String, String> settings) throws IOException {
+  static Path write(Path file, Map<String, String> settings) throws IOException {
     return Files.write(
         file, settings.entrySet().stream().map(e -> e.getKey() + "=" + e.getValue()).toList());
   }
