@@ -102,8 +102,9 @@ static void ours(const bench *b, bool encrypt)
     const cl_bytes plain = {b->plain, b->size};
     const cl_bytes envelope = {b->envelope, b->size + CL_ENVELOPE_OVERHEAD};
     for (size_t i = 0; i < b->count; i++) {
-        cl_code code = encrypt ? cl_encrypt(b->client, TOPIC, plain, b->out, b->size + CL_ENVELOPE_OVERHEAD, &out, NULL)
-                               : cl_decrypt(b->client, TOPIC, envelope, NULL, b->out, b->size, &out, NULL);
+        cl_code code =
+            encrypt ? cl_encrypt(b->client, TOPIC, plain, NULL, b->out, b->size + CL_ENVELOPE_OVERHEAD, &out, NULL)
+                    : cl_decrypt(b->client, TOPIC, envelope, NULL, b->out, b->size, &out, NULL);
         must(code == CL_OK, "cipherlane");
     }
 }
@@ -209,7 +210,7 @@ static void prepare(bench *b, size_t size)
     b->envelope = calloc(1, size + CL_ENVELOPE_OVERHEAD);
     b->out = calloc(1, size + CL_ENVELOPE_OVERHEAD);
     cl_bytes out;
-    must(cl_encrypt(b->client, TOPIC, (cl_bytes){b->plain, size}, b->envelope, size + CL_ENVELOPE_OVERHEAD, &out,
+    must(cl_encrypt(b->client, TOPIC, (cl_bytes){b->plain, size}, NULL, b->envelope, size + CL_ENVELOPE_OVERHEAD, &out,
                     NULL) == CL_OK,
          "encrypt");
     memcpy(b->aad, b->envelope, CL_PREAMBLE_SIZE);

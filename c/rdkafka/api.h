@@ -46,6 +46,16 @@
     X(rd_kafka_event_message_next)                                                                                     \
     X(rd_kafka_event_message_array)                                                                                    \
     X(rd_kafka_event_destroy)                                                                                          \
+    X(rd_kafka_conf_dup_filter)                                                                                        \
+    X(rd_kafka_conf_set)                                                                                               \
+    X(rd_kafka_err2str)                                                                                                \
+    X(rd_kafka_message_headers)                                                                                        \
+    X(rd_kafka_message_set_headers)                                                                                    \
+    X(rd_kafka_headers_new)                                                                                            \
+    X(rd_kafka_headers_copy)                                                                                           \
+    X(rd_kafka_headers_destroy)                                                                                        \
+    X(rd_kafka_header_add)                                                                                             \
+    X(rd_kafka_header_remove)                                                                                          \
     X(rd_kafka_error_new)                                                                                              \
     X(rd_kafka_error_code)                                                                                             \
     X(rd_kafka_error_destroy)

@@ -1,8 +1,9 @@
 /* Configurations and handles: what is set, made and destroyed. */
 #include "delivery.h"
 
-#include "config.h"
+#include "client.h"
 #include "consume.h"
+#include "letters.h"
 
 #include <cipherlane/rdkafka.h>
 #include <stdio.h>
@@ -125,39 +126,35 @@ rd_kafka_conf_t *cl_rd_kafka_conf_new(void)
     return conf; /* without a state cl_rd_kafka_new refuses it */
 }
 
+/* The callbacks that a configuration notes; of one that is not ours nobody asks for them. */
+static cl_callbacks *callbacks_of(const rd_kafka_conf_t *conf)
+{
+    static _Thread_local cl_callbacks nobody;
+    conf_state *state = cl_map_get(&states, conf);
+    return state == NULL ? &nobody : &state->callbacks;
+}
+
 void cl_rd_kafka_conf_set_dr_cb(rd_kafka_conf_t *conf, cl_dr_cb dr_cb)
 {
-    conf_state *state = cl_map_get(&states, conf);
-    if (state != NULL) {
-        state->callbacks.dr = dr_cb;
-    }
+    callbacks_of(conf)->dr = dr_cb;
     cl_kafka()->rd_kafka_conf_set_dr_cb(conf, dr_cb == NULL ? NULL : cl_on_delivery_old);
 }
 
 void cl_rd_kafka_conf_set_dr_msg_cb(rd_kafka_conf_t *conf, cl_dr_msg_cb dr_msg_cb)
 {
-    conf_state *state = cl_map_get(&states, conf);
-    if (state != NULL) {
-        state->callbacks.dr_msg = dr_msg_cb;
-    }
+    callbacks_of(conf)->dr_msg = dr_msg_cb;
     cl_kafka()->rd_kafka_conf_set_dr_msg_cb(conf, dr_msg_cb == NULL ? NULL : cl_on_delivery);
 }
 
 void cl_rd_kafka_conf_set_consume_cb(rd_kafka_conf_t *conf, cl_consume_cb consume_cb)
 {
-    conf_state *state = cl_map_get(&states, conf);
-    if (state != NULL) {
-        state->callbacks.consume = consume_cb;
-    }
+    callbacks_of(conf)->consume = consume_cb;
     cl_kafka()->rd_kafka_conf_set_consume_cb(conf, consume_cb == NULL ? NULL : cl_on_consume);
 }
 
 void cl_rd_kafka_conf_set_events(rd_kafka_conf_t *conf, int events)
 {
-    conf_state *state = cl_map_get(&states, conf);
-    if (state != NULL) {
-        state->callbacks.dr_events = (events & RD_KAFKA_EVENT_DR) != 0;
-    }
+    callbacks_of(conf)->dr_events = (events & RD_KAFKA_EVENT_DR) != 0;
     cl_kafka()->rd_kafka_conf_set_events(conf, events);
 }
 
@@ -186,7 +183,7 @@ static void free_handle(cl_handle *handle)
 {
     if (handle != NULL) {
         cl_handle_forget_all(handle);
-        cl_trackers_free(handle);
+        cl_letters_close(handle);
         cl_client_free(handle->client);
         (void)pthread_mutex_destroy(&handle->mutex);
         free(handle);
@@ -197,6 +194,9 @@ rd_kafka_t *cl_rd_kafka_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, char *e
 {
     rd_kafka_conf_t *own = conf == NULL ? cl_rd_kafka_conf_new() : conf;
     cl_handle *handle = new_handle(cl_map_get(&states, own), errstr, errstr_size);
+    if (handle != NULL && type == RD_KAFKA_CONSUMER && handle->client->settings.action == CL_ACTION_DEAD_LETTER) {
+        handle->letters_conf = cl_letters_conf(own);
+    }
     rd_kafka_t *rk = handle == NULL ? NULL : cl_kafka()->rd_kafka_new(type, own, errstr, errstr_size);
     if (rk == NULL) {
         free_handle(handle);
@@ -224,6 +224,13 @@ void cl_rd_kafka_destroy_flags(rd_kafka_t *rk, int flags)
     cl_handle *handle = cl_handle_of(rk);
     cl_kafka()->rd_kafka_destroy_flags(rk, flags);
     free_handle(handle);
+}
+
+rd_kafka_resp_err_t cl_rd_kafka_numbers(rd_kafka_t *rk, cl_numbers *numbers)
+{
+    cl_handle *handle = cl_handle_of(rk);
+    bool told = handle != NULL && cl_client_numbers(handle->client, numbers, NULL) == CL_OK;
+    return told ? RD_KAFKA_RESP_ERR_NO_ERROR : RD_KAFKA_RESP_ERR__INVALID_ARG;
 }
 
 rd_kafka_resp_err_t cl_rd_kafka_last_error(void)

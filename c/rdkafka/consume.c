@@ -1,164 +1,61 @@
-/* The consume functions: each message is decrypted in place, or becomes an error at its place [CL-KAF-010]. */
+/* The consume functions: librdkafka's, with what they give opened. */
 #include "consume.h"
 
+#include "attach.h"
 #include "delivery.h"
+#include "open.h"
 
 #include <cipherlane/rdkafka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <time.h>
 
-#define BATCH 256U
-#define ERROR_TEXT 640U
-#define FLAGS_OFFSET 3U
-#define COMPRESSED 1U
-#define LARGEST 1073741824U
+/* Where messages come from. */
+typedef struct source {
+    rd_kafka_t *rk;
+    rd_kafka_topic_t *rkt;
+    int32_t partition;
+    rd_kafka_queue_t *queue;
+} source;
 
-/* Memory that goes with a message or an event of librdkafka, whose address is its key. */
-typedef struct attachment {
-    struct attachment *next;
-    cl_tracker *tracker;
-    uint8_t bytes[];
-} attachment;
+/* Reads up to `size` messages; 0 when none came in time. */
+typedef ssize_t (*reader)(const source *from, int timeout_ms, rd_kafka_message_t **messages, size_t size);
 
-static cl_map attachments = CL_MAP_INIT;
-
-/* Memory that lives as long as `owner`; NULL without memory. */
-static attachment *attach(const void *owner, size_t size)
+static int64_t now_ms(void)
 {
-    attachment *fresh = malloc(sizeof *fresh + size);
-    if (fresh == NULL) {
-        return NULL;
-    }
-    fresh->tracker = NULL;
-    fresh->next = cl_map_get(&attachments, owner);
-    if (!cl_map_put(&attachments, owner, fresh)) {
-        free(fresh);
-        return NULL;
-    }
-    return fresh;
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void detach(const void *owner)
+/*
+ * Reads again when none of the messages is for the application, within the time that is left: to it, nothing has come yet.
+ */
+static ssize_t read_opened(const source *from, reader read, cl_handle *handle, int timeout_ms,
+                           rd_kafka_message_t **messages, size_t size)
 {
-    attachment *each = cl_map_take(&attachments, owner);
-    while (each != NULL) {
-        attachment *next = each->next;
-        cl_tracker_free(each->tracker);
-        free(each);
-        each = next;
-    }
-}
-
-/* The message becomes an error of its own; nothing of the value stays in it [CL-ENV-012]. */
-static void fail(rd_kafka_message_t *message, const void *owner, const char *why)
-{
-    static char none[] = "internal: not decrypted, and no memory to say why";
-    attachment *text = attach(owner, ERROR_TEXT);
-    message->err = RD_KAFKA_RESP_ERR__VALUE_DESERIALIZATION;
-    message->payload = none;
-    if (text != NULL) {
-        (void)snprintf((char *)text->bytes, ERROR_TEXT, "partition %d, offset %lld: %s", (int)message->partition,
-                       (long long)message->offset, why);
-        message->payload = text->bytes;
-    }
-    message->len = strlen(message->payload);
-}
-
-static bool compressed(cl_bytes value)
-{
-    return value.size >= CL_ENVELOPE_OVERHEAD && (value.data[FLAGS_OFFSET] & COMPRESSED) != 0;
-}
-
-/* Into memory of its own, which grows until the plaintext fits. */
-static cl_code decrypt_compressed(const cl_handle *handle, const rd_kafka_message_t *message, const void *owner,
-                                  cl_bytes *out, cl_error *error)
-{
-    const cl_bytes value = {message->payload, message->len};
-    const cl_bytes key = {message->key, message->key_len};
-    const char *topic = cl_kafka()->rd_kafka_topic_name(message->rkt);
-    cl_code code = CL_BUFFER_TOO_SMALL;
-    for (size_t size = 4 * value.size; code == CL_BUFFER_TOO_SMALL && size <= LARGEST; size *= 4) {
-        size = out->size > size ? out->size : size;
-        attachment *memory = attach(owner, size);
-        code = memory == NULL ? CL_INTERNAL
-                              : cl_decrypt(handle->client, topic, value, &key, memory->bytes, size, out, error);
-    }
-    return code;
-}
-
-static cl_code decrypt_value(const cl_handle *handle, const rd_kafka_message_t *message, const void *owner,
-                             cl_bytes *out, cl_error *error)
-{
-    const cl_bytes value = {message->payload, message->len};
-    const cl_bytes key = {message->key, message->key_len};
-    if (compressed(value)) {
-        return decrypt_compressed(handle, message, owner, out, error);
-    }
-    bool envelope = value.size >= CL_ENVELOPE_OVERHEAD;
-    uint8_t *in_place = envelope ? (uint8_t *)message->payload + CL_ENVELOPE_HEADER : NULL;
-    return cl_decrypt(handle->client, cl_kafka()->rd_kafka_topic_name(message->rkt), value, &key, in_place,
-                      envelope ? value.size - CL_ENVELOPE_OVERHEAD : 0, out, error);
-}
-
-static void open_message(cl_handle *handle, rd_kafka_message_t *message, const void *owner)
-{
-    cl_bytes out = {NULL, 0};
-    cl_error error = {.message = "internal: no memory"};
-    if (message == NULL || message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        return;
-    }
-    if (handle == NULL) {
-        handle = cl_handle_of(message->rkt);
-    }
-    if (handle == NULL) {
-        fail(message, owner, "configuration-invalid: the handle was not made by Cipherlane's functions");
-    } else if (decrypt_value(handle, message, owner, &out, &error) != CL_OK) {
-        fail(message, owner, error.message);
-    } else {
-        message->payload = (void *)(uintptr_t)out.data;
-        message->len = out.size;
-    }
-}
-
-/* Fetches the keys of neighbours of one topic together [CL-KEY-010]. */
-static void prefetch(const cl_handle *handle, rd_kafka_message_t **messages, size_t count)
-{
-    cl_bytes values[BATCH];
-    const char *topic = NULL;
-    size_t held = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (messages[i]->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-            continue;
+    int left_ms = timeout_ms;
+    int64_t until = 0;
+    cl_not_refused();
+    for (;;) {
+        ssize_t got = read(from, left_ms, messages, size);
+        if (got <= 0) {
+            return got;
         }
-        const char *name = cl_kafka()->rd_kafka_topic_name(messages[i]->rkt);
-        if (held == BATCH || (topic != NULL && strcmp(topic, name) != 0)) {
-            cl_prefetch(handle->client, topic, values, held);
-            held = 0;
+        size_t kept = cl_open(handle, messages, (size_t)got, NULL, cl_rd_kafka_message_destroy);
+        if (kept > 0) {
+            return (ssize_t)kept;
         }
-        topic = name;
-        values[held++] = (cl_bytes){messages[i]->payload, messages[i]->len};
-    }
-    if (held > 0) {
-        cl_prefetch(handle->client, topic, values, held);
+        if (timeout_ms > 0) {
+            int64_t now = now_ms();
+            until = until == 0 ? now + timeout_ms : until;
+            left_ms = now < until ? (int)(until - now) : 0;
+        }
     }
 }
 
-static ssize_t open_batch(cl_handle *handle, rd_kafka_message_t **messages, ssize_t count)
+static rd_kafka_message_t *read_one(const source *from, reader read, cl_handle *handle, int timeout_ms)
 {
-    if (handle != NULL && count > 0) {
-        prefetch(handle, messages, (size_t)count);
-    }
-    for (ssize_t i = 0; i < count; i++) {
-        open_message(handle, messages[i], messages[i]);
-    }
-    return count;
-}
-
-static rd_kafka_message_t *opened(cl_handle *handle, rd_kafka_message_t *message)
-{
-    open_message(handle, message, message);
-    return message;
+    rd_kafka_message_t *message = NULL;
+    return read_opened(from, read, handle, timeout_ms, &message, 1) == 1 ? message : NULL;
 }
 
 int cl_rd_kafka_poll(rd_kafka_t *rk, int timeout_ms)
@@ -170,43 +67,72 @@ int cl_rd_kafka_poll(rd_kafka_t *rk, int timeout_ms)
     return served;
 }
 
+static ssize_t from_consumer(const source *from, int timeout_ms, rd_kafka_message_t **messages, size_t size)
+{
+    (void)size;
+    messages[0] = cl_kafka()->rd_kafka_consumer_poll(from->rk, timeout_ms);
+    return messages[0] == NULL ? 0 : 1;
+}
+
 rd_kafka_message_t *cl_rd_kafka_consumer_poll(rd_kafka_t *rk, int timeout_ms)
 {
+    const source from = {.rk = rk};
     cl_handle *before = cl_handle_serving();
     cl_handle *handle = cl_handle_of(rk);
-    cl_not_refused();
     cl_handle_serve(handle);
-    rd_kafka_message_t *message = cl_kafka()->rd_kafka_consumer_poll(rk, timeout_ms);
+    rd_kafka_message_t *message = read_one(&from, from_consumer, handle, timeout_ms);
     cl_handle_serve(before);
-    return opened(handle, message);
+    return message;
+}
+
+static ssize_t from_partition(const source *from, int timeout_ms, rd_kafka_message_t **messages, size_t size)
+{
+    (void)size;
+    messages[0] = cl_kafka()->rd_kafka_consume(from->rkt, from->partition, timeout_ms);
+    return messages[0] == NULL ? 0 : 1;
 }
 
 rd_kafka_message_t *cl_rd_kafka_consume(rd_kafka_topic_t *rkt, int32_t partition, int timeout_ms)
 {
-    cl_not_refused();
-    return opened(cl_handle_of(rkt), cl_kafka()->rd_kafka_consume(rkt, partition, timeout_ms));
+    const source from = {.rkt = rkt, .partition = partition};
+    return read_one(&from, from_partition, cl_handle_of(rkt), timeout_ms);
+}
+
+static ssize_t batch_from_partition(const source *from, int timeout_ms, rd_kafka_message_t **messages, size_t size)
+{
+    return cl_kafka()->rd_kafka_consume_batch(from->rkt, from->partition, timeout_ms, messages, size);
 }
 
 ssize_t cl_rd_kafka_consume_batch(rd_kafka_topic_t *rkt, int32_t partition, int timeout_ms,
                                   rd_kafka_message_t **rkmessages, size_t rkmessages_size)
 {
-    cl_not_refused();
-    return open_batch(cl_handle_of(rkt), rkmessages,
-                      cl_kafka()->rd_kafka_consume_batch(rkt, partition, timeout_ms, rkmessages, rkmessages_size));
+    const source from = {.rkt = rkt, .partition = partition};
+    return read_opened(&from, batch_from_partition, cl_handle_of(rkt), timeout_ms, rkmessages, rkmessages_size);
+}
+
+static ssize_t from_queue(const source *from, int timeout_ms, rd_kafka_message_t **messages, size_t size)
+{
+    (void)size;
+    messages[0] = cl_kafka()->rd_kafka_consume_queue(from->queue, timeout_ms);
+    return messages[0] == NULL ? 0 : 1;
 }
 
 rd_kafka_message_t *cl_rd_kafka_consume_queue(rd_kafka_queue_t *rkqu, int timeout_ms)
 {
-    cl_not_refused();
-    return opened(cl_handle_of(rkqu), cl_kafka()->rd_kafka_consume_queue(rkqu, timeout_ms));
+    const source from = {.queue = rkqu};
+    return read_one(&from, from_queue, cl_handle_of(rkqu), timeout_ms);
+}
+
+static ssize_t batch_from_queue(const source *from, int timeout_ms, rd_kafka_message_t **messages, size_t size)
+{
+    return cl_kafka()->rd_kafka_consume_batch_queue(from->queue, timeout_ms, messages, size);
 }
 
 ssize_t cl_rd_kafka_consume_batch_queue(rd_kafka_queue_t *rkqu, int timeout_ms, rd_kafka_message_t **rkmessages,
                                         size_t rkmessages_size)
 {
-    cl_not_refused();
-    return open_batch(cl_handle_of(rkqu), rkmessages,
-                      cl_kafka()->rd_kafka_consume_batch_queue(rkqu, timeout_ms, rkmessages, rkmessages_size));
+    const source from = {.queue = rkqu};
+    return read_opened(&from, batch_from_queue, cl_handle_of(rkqu), timeout_ms, rkmessages, rkmessages_size);
 }
 
 /* An application's callback for one call, and the handle it is about. */
@@ -219,9 +145,10 @@ typedef struct callback {
 static void on_message(rd_kafka_message_t *message, void *opaque)
 {
     const callback *application = opaque;
-    open_message(application->handle, message, message);
-    application->call(message, application->opaque);
-    detach(message);
+    if (cl_open(application->handle, &message, 1, NULL, NULL) == 1) {
+        application->call(message, application->opaque);
+    }
+    cl_detach(message);
 }
 
 int cl_rd_kafka_consume_callback(rd_kafka_topic_t *rkt, int32_t partition, int timeout_ms, cl_consume_cb consume_cb,
@@ -249,7 +176,7 @@ void cl_on_consume(rd_kafka_message_t *message, void *opaque)
 
 void cl_rd_kafka_message_destroy(rd_kafka_message_t *rkmessage)
 {
-    detach(rkmessage);
+    cl_detach(rkmessage);
     cl_kafka()->rd_kafka_message_destroy(rkmessage);
 }
 
@@ -263,43 +190,41 @@ rd_kafka_event_t *cl_rd_kafka_queue_poll(rd_kafka_queue_t *rkqu, int timeout_ms)
     return event;
 }
 
-/* A message of an event: fetched ones are opened, reported ones show what the application sent. */
-static void show(rd_kafka_event_t *event, const rd_kafka_message_t *message)
+/*
+ * Messages of an event: fetched ones are opened, reported ones show what the application sent. Gives back how many the application
+ * gets.
+ */
+static size_t show(rd_kafka_event_t *event, rd_kafka_message_t **messages, size_t count)
 {
-    rd_kafka_message_t *own = (rd_kafka_message_t *)(uintptr_t)message;
     cl_handle *handle = cl_handle_of(event);
     if (cl_kafka()->rd_kafka_event_type(event) != RD_KAFKA_EVENT_DR) {
-        open_message(handle, own, event);
-    } else if (handle != NULL && handle->callbacks.dr_events && own->_private != NULL) {
-        cl_tracker *tracker = cl_delivery_show(own);
-        attachment *memory = attach(event, 0);
-        if (memory != NULL) {
-            memory->tracker = tracker;
-        } /* otherwise the handle frees it at its end */
+        return cl_open(handle, messages, count, event, NULL);
     }
+    for (size_t i = 0; handle != NULL && handle->callbacks.dr_events && i < count; i++) {
+        cl_delivery_show(event, messages[i]);
+    }
+    return count;
 }
 
 const rd_kafka_message_t *cl_rd_kafka_event_message_next(rd_kafka_event_t *rkev)
 {
-    const rd_kafka_message_t *message = cl_kafka()->rd_kafka_event_message_next(rkev);
-    if (message != NULL) {
-        show(rkev, message);
-    }
+    rd_kafka_message_t *message = NULL;
+    do {
+        message = (rd_kafka_message_t *)(uintptr_t)cl_kafka()->rd_kafka_event_message_next(rkev);
+    } while (message != NULL && show(rkev, &message, 1) == 0);
     return message;
 }
 
 size_t cl_rd_kafka_event_message_array(rd_kafka_event_t *rkev, const rd_kafka_message_t **rkmessages, size_t size)
 {
     size_t count = cl_kafka()->rd_kafka_event_message_array(rkev, rkmessages, size);
-    for (size_t i = 0; i < count; i++) {
-        show(rkev, rkmessages[i]);
-    }
-    return count;
+    return show(rkev, (rd_kafka_message_t **)(uintptr_t)rkmessages, count);
 }
 
 void cl_rd_kafka_event_destroy(rd_kafka_event_t *rkev)
 {
-    detach(rkev);
+    cl_detach(rkev);
+    cl_delivery_hide(rkev);
     cl_handle_forget(rkev);
     cl_kafka()->rd_kafka_event_destroy(rkev);
 }

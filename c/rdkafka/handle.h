@@ -19,14 +19,13 @@ typedef struct cl_callbacks {
     bool dr_events;
 } cl_callbacks;
 
-struct cl_tracker;
-
 typedef struct cl_handle {
     rd_kafka_t *rk;
     cl_client *client;
     cl_callbacks callbacks;
-    pthread_mutex_t mutex; /* guards the trackers */
-    struct cl_tracker *trackers;
+    pthread_mutex_t mutex;         /* guards what follows (letters.c) */
+    rd_kafka_conf_t *letters_conf; /* for the producer of dead letters, until there is one */
+    rd_kafka_t *letters;
 } cl_handle;
 
 /* The handle of an rd_kafka_t, a topic, a queue or an event; NULL: none of ours. */

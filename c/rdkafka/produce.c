@@ -4,6 +4,7 @@
 #include <cipherlane/rdkafka.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define STACK_VALUE 8192U /* longer values are encrypted into memory of their own */
 #define VUS 128U          /* arguments of one rd_kafka_producev */
@@ -14,9 +15,10 @@ typedef struct outgoing {
     int flags;
     void *payload;
     size_t size;
+    cl_bytes key;
     void *opaque;
     cl_bytes value; /* to be sent */
-    uint8_t *heap;
+    uint8_t *block; /* which librdkafka is to own, or NULL */
     cl_tracker *tracker;
 } outgoing;
 
@@ -26,19 +28,28 @@ static rd_kafka_resp_err_t refuse_unknown(void)
                      "configuration-invalid: the topic or handle was not made by Cipherlane's functions");
 }
 
-/* Where to encrypt: behind the tracker, on the stack, or on the heap; NULL without memory. */
+/* Where to encrypt: before the tracker, on the stack, or in a block of its own; NULL without memory. */
 static uint8_t *room(outgoing *what, uint8_t stack[STACK_VALUE + CL_ENVELOPE_OVERHEAD])
 {
-    size_t size = what->payload == NULL ? 0 : what->size;
-    if (cl_delivery_wanted(what->handle)) {
-        what->tracker = cl_tracker_new(what->handle, what->flags, what->payload, size, what->opaque);
-        return what->tracker == NULL ? NULL : what->tracker->envelope;
+    if (what->payload != NULL && cl_delivery_wanted(what->handle)) {
+        what->tracker = cl_tracker_new(what->handle, what->flags, what->payload, what->size, what->opaque);
+        what->block = what->tracker == NULL ? NULL : what->tracker->envelope;
+        return what->block;
     }
-    if (size <= STACK_VALUE) {
+    if (what->size <= STACK_VALUE) {
         return stack;
     }
-    what->heap = size > SIZE_MAX / 4 ? NULL : malloc(size + CL_ENVELOPE_OVERHEAD);
-    return what->heap;
+    what->block = what->size > SIZE_MAX / 4 ? NULL : malloc(what->size + CL_ENVELOPE_OVERHEAD);
+    return what->block;
+}
+
+/* A value in the clear takes the place of the envelope, so that the block still goes with the message. */
+static void fill_block(outgoing *what)
+{
+    if (what->value.data != what->block && what->value.data != NULL) {
+        memcpy(what->block, what->value.data, what->value.size);
+        what->value.data = what->block;
+    }
 }
 
 /* Makes what is sent; finish must follow, whatever comes back. */
@@ -46,24 +57,24 @@ static rd_kafka_resp_err_t prepare(outgoing *what, const char *topic, uint8_t st
 {
     cl_error error = {.message = "internal: no memory"};
     cl_not_refused();
-    const cl_bytes value = {what->payload, what->payload == NULL ? 0 : what->size};
+    what->size = what->payload == NULL ? 0 : what->size;
+    const cl_bytes value = {what->payload, what->size};
     uint8_t *buffer = room(what, stack);
-    if (buffer == NULL || cl_encrypt(what->handle->client, topic, value, buffer, value.size + CL_ENVELOPE_OVERHEAD,
-                                     &what->value, &error) != CL_OK) {
+    if (buffer == NULL || cl_encrypt(what->handle->client, topic, value, &what->key, buffer,
+                                     value.size + CL_ENVELOPE_OVERHEAD, &what->value, &error) != CL_OK) {
         return cl_refuse(RD_KAFKA_RESP_ERR__VALUE_SERIALIZATION, error.message);
     }
-    if (what->tracker != NULL) {
-        cl_tracker_sent(what->tracker, what->flags); /* before another thread reports it */
+    if (what->block != NULL) {
+        fill_block(what);
     }
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-/* An envelope behind its tracker stays until its delivery is reported; anything else librdkafka copies. */
+/* librdkafka owns a block; anything else it copies. */
 static int sent_flags(const outgoing *what)
 {
     int flags = what->flags & ~(RD_KAFKA_MSG_F_FREE | RD_KAFKA_MSG_F_COPY);
-    bool stays = what->tracker != NULL && what->value.data == what->tracker->envelope;
-    return stays ? flags : flags | RD_KAFKA_MSG_F_COPY;
+    return flags | (what->block == NULL ? RD_KAFKA_MSG_F_COPY : RD_KAFKA_MSG_F_FREE);
 }
 
 static void *sent_opaque(const outgoing *what)
@@ -74,26 +85,22 @@ static void *sent_opaque(const outgoing *what)
 /* After success librdkafka, or in its place we, own a payload given with RD_KAFKA_MSG_F_FREE; after failure the application does. */
 static void finish(const outgoing *what, bool sent)
 {
-    free(what->heap);
-    if (!sent && what->tracker != NULL) {
-        what->tracker->free_payload = false;
-        cl_tracker_free(what->tracker);
-    }
-    bool give_up = (what->flags & RD_KAFKA_MSG_F_FREE) != 0 && (what->flags & RD_KAFKA_MSG_F_COPY) == 0;
-    if (sent && what->tracker == NULL && give_up) {
+    bool given = (what->flags & RD_KAFKA_MSG_F_FREE) != 0 && (what->flags & RD_KAFKA_MSG_F_COPY) == 0;
+    if (!sent) {
+        free(what->block);
+    } else if (given) {
         free(what->payload);
     }
 }
 
-static rd_kafka_resp_err_t produce(rd_kafka_topic_t *rkt, int32_t partition, outgoing *what, const void *key,
-                                   size_t keylen)
+static rd_kafka_resp_err_t produce(rd_kafka_topic_t *rkt, int32_t partition, outgoing *what)
 {
     uint8_t stack[STACK_VALUE + CL_ENVELOPE_OVERHEAD];
     const kafka_api *kafka = cl_kafka();
     rd_kafka_resp_err_t failed = prepare(what, kafka->rd_kafka_topic_name(rkt), stack);
     if (failed == RD_KAFKA_RESP_ERR_NO_ERROR &&
         kafka->rd_kafka_produce(rkt, partition, sent_flags(what), (void *)(uintptr_t)what->value.data, what->value.size,
-                                key, keylen, sent_opaque(what)) != 0) {
+                                what->key.data, what->key.size, sent_opaque(what)) != 0) {
         failed = kafka->rd_kafka_last_error();
     }
     finish(what, failed == RD_KAFKA_RESP_ERR_NO_ERROR);
@@ -103,12 +110,17 @@ static rd_kafka_resp_err_t produce(rd_kafka_topic_t *rkt, int32_t partition, out
 int cl_rd_kafka_produce(rd_kafka_topic_t *rkt, int32_t partition, int msgflags, void *payload, size_t len,
                         const void *key, size_t keylen, void *msg_opaque)
 {
-    outgoing what = {cl_handle_of(rkt), msgflags, payload, len, msg_opaque, {NULL, 0}, NULL, NULL};
+    outgoing what = {.handle = cl_handle_of(rkt),
+                     .flags = msgflags,
+                     .payload = payload,
+                     .size = len,
+                     .key = {key, keylen},
+                     .opaque = msg_opaque};
     if (what.handle == NULL) {
         (void)refuse_unknown();
         return -1;
     }
-    return produce(rkt, partition, &what, key, keylen) == RD_KAFKA_RESP_ERR_NO_ERROR ? 0 : -1;
+    return produce(rkt, partition, &what) == RD_KAFKA_RESP_ERR_NO_ERROR ? 0 : -1;
 }
 
 int cl_rd_kafka_produce_batch(rd_kafka_topic_t *rkt, int32_t partition, int msgflags, rd_kafka_message_t *rkmessages,
@@ -119,17 +131,14 @@ int cl_rd_kafka_produce_batch(rd_kafka_topic_t *rkt, int32_t partition, int msgf
     int sent = 0;
     for (int i = 0; i < message_cnt; i++) {
         rd_kafka_message_t *message = &rkmessages[i];
-        outgoing what = {handle,
-                         msgflags & ~RD_KAFKA_MSG_F_PARTITION,
-                         message->payload,
-                         message->len,
-                         message->_private,
-                         {NULL, 0},
-                         NULL,
-                         NULL};
-        message->err = handle == NULL ? refuse_unknown()
-                                      : produce(rkt, own_partition ? message->partition : partition, &what,
-                                                message->key, message->key_len);
+        outgoing what = {.handle = handle,
+                         .flags = msgflags & ~RD_KAFKA_MSG_F_PARTITION,
+                         .payload = message->payload,
+                         .size = message->len,
+                         .key = {message->key, message->key_len},
+                         .opaque = message->_private};
+        message->err =
+            handle == NULL ? refuse_unknown() : produce(rkt, own_partition ? message->partition : partition, &what);
         sent += message->err == RD_KAFKA_RESP_ERR_NO_ERROR ? 1 : 0;
     }
     return sent;
@@ -140,12 +149,13 @@ typedef struct places {
     size_t value;
     size_t flags;
     size_t opaque;
+    size_t key;
     const char *topic;
 } places;
 
 static bool find_places(const rd_kafka_vu_t *vus, size_t count, places *at)
 {
-    *at = (places){VUS, VUS, VUS, NULL};
+    *at = (places){VUS, VUS, VUS, VUS, NULL};
     for (size_t i = 0; i < count; i++) {
         switch (vus[i].vtype) {
         case RD_KAFKA_VTYPE_TOPIC:
@@ -163,8 +173,10 @@ static bool find_places(const rd_kafka_vu_t *vus, size_t count, places *at)
         case RD_KAFKA_VTYPE_OPAQUE:
             at->opaque = i;
             break;
-        case RD_KAFKA_VTYPE_PARTITION:
         case RD_KAFKA_VTYPE_KEY:
+            at->key = i;
+            break;
+        case RD_KAFKA_VTYPE_PARTITION:
         case RD_KAFKA_VTYPE_TIMESTAMP:
         case RD_KAFKA_VTYPE_HEADER:
         case RD_KAFKA_VTYPE_HEADERS:
@@ -199,6 +211,9 @@ static rd_kafka_error_t *produce_vus(rd_kafka_t *rk, cl_handle *handle, rd_kafka
     what.payload = at.value < VUS ? vus[at.value].u.mem.ptr : NULL;
     what.size = at.value < VUS ? vus[at.value].u.mem.size : 0;
     what.flags = at.flags < VUS ? vus[at.flags].u.i : 0;
+    if (at.key < VUS) {
+        what.key = (cl_bytes){vus[at.key].u.mem.ptr, vus[at.key].u.mem.size};
+    }
     what.opaque = at.opaque < VUS ? vus[at.opaque].u.ptr : NULL;
     rd_kafka_resp_err_t refused = prepare(&what, at.topic, stack);
     rd_kafka_error_t *error = NULL;

@@ -41,14 +41,14 @@ static void destroy_core(cl_core *core)
     free(core);
 }
 
-static bool open_parts(cl_core *core, const cl_settings *settings)
+static bool open_parts(cl_core *core, const cl_settings *settings, cl_error *error)
 {
     if (!watch_fork(core) || cl_algorithms_open(&core->algorithms) != CL_OK) {
         return false;
     }
     core->secrets = cl_secrets_new();
     core->slots = cl_slots_new(&core->algorithms);
-    core->service = cl_keyservice_new(settings, &core->algorithms);
+    core->service = cl_keyservice_new(settings, &core->algorithms, error);
     if (core->secrets == NULL || core->slots == NULL || core->service == NULL) {
         return false;
     }
@@ -60,12 +60,10 @@ static bool open_parts(cl_core *core, const cl_settings *settings)
 static cl_core *new_core(const cl_settings *settings, cl_error *error)
 {
     cl_core *core = calloc(1, sizeof *core);
-    if (core != NULL && !open_parts(core, settings)) {
+    (void)cl_fail(error, CL_INTERNAL, "internal: no memory, or no thread");
+    if (core != NULL && !open_parts(core, settings, error)) {
         destroy_core(core);
-        core = NULL;
-    }
-    if (core == NULL) {
-        (void)cl_fail(error, CL_INTERNAL, "internal: no memory, or no thread");
+        return NULL;
     }
     return core;
 }
@@ -96,15 +94,16 @@ cl_core *cl_client_core(cl_client *client, cl_error *error)
 cl_code cl_client_new(cl_client **client, const cl_config *config, cl_error *error)
 {
     *client = NULL;
+    cl_error why;
     cl_client *made = calloc(1, sizeof *made);
     if (made == NULL) {
         return cl_no_memory(error);
     }
-    cl_code code = cl_settings_check(&made->settings, config, error);
-    cl_core *core = code == CL_OK ? new_core(&made->settings, error) : NULL;
+    cl_code code = cl_settings_check(&made->settings, config, &why);
+    cl_core *core = code == CL_OK ? new_core(&made->settings, &why) : NULL;
     if (core == NULL) {
         free(made);
-        return code == CL_OK ? CL_INTERNAL : code;
+        return cl_fail(error, why.code, "%s", why.message);
     }
     atomic_init(&made->core, core);
     *client = made;
@@ -123,6 +122,53 @@ void cl_client_free(cl_client *client)
         cl_secrets_wipe(core->secrets); /* in a child that never used it */
     }
     free(client);
+}
+
+static void count(_Atomic uint64_t *counter)
+{
+    (void)atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+void cl_client_failed(cl_client *client, cl_code code)
+{
+    count(&client->counters.failures[code]);
+}
+
+void cl_client_accepted(cl_client *client)
+{
+    count(&client->counters.accepted);
+}
+
+void cl_client_acted(cl_client *client, cl_action action)
+{
+    cl_counters *counters = &client->counters;
+    _Atomic uint64_t *const by_action[] = {NULL, &counters->skipped, &counters->dead_lettered, &counters->marked};
+    count(by_action[action]);
+}
+
+static uint64_t read_counter(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+cl_code cl_client_numbers(cl_client *client, cl_numbers *numbers, cl_error *error)
+{
+    const cl_counters *counters = &client->counters;
+    cl_core *core = cl_client_core(client, error);
+    if (core == NULL) {
+        return CL_INTERNAL;
+    }
+    *numbers = (cl_numbers){.plaintext_accepted = read_counter(&counters->accepted),
+                            .skipped = read_counter(&counters->skipped),
+                            .dead_lettered = read_counter(&counters->dead_lettered),
+                            .marked = read_counter(&counters->marked)};
+    for (size_t i = 0; i < CL_CODES; i++) {
+        numbers->failures[i] = read_counter(&counters->failures[i]);
+    }
+    cl_slots_numbers(core->slots, &numbers->records_encrypted, &numbers->records_decrypted);
+    cl_keyservice_numbers(core->service, &numbers->key_requests, &numbers->key_request_failures);
+    cl_keys_numbers(core->keys, &numbers->keys_cached, &numbers->lease_seconds_left);
+    return CL_OK;
 }
 
 const char *cl_version(void)

@@ -1,8 +1,10 @@
-/* One zstd frame, decompressed under a limit. */
+/* One zstd frame: made, and decompressed under a limit. */
 #include "compression.h"
 
 #include <string.h>
-#include <zstd.h>
+#include <zstd_errors.h>
+
+#define LEVEL 3 /* zstd's own default */
 
 /* The smallest window that holds the limit, but 8 MiB at least, as RFC 8878 recommends; frames that ask for more fail. */
 static int window_log(size_t limit)
@@ -72,4 +74,18 @@ cl_code cl_decompress(cl_bytes frame, size_t limit, uint8_t *out, size_t capacit
     cl_code code = stream(context, frame, limit, out, capacity, size);
     (void)ZSTD_freeDCtx(context);
     return code;
+}
+
+cl_code cl_compress(ZSTD_CCtx *context, cl_bytes value, uint8_t *out, size_t *size)
+{
+    *size = 0;
+    if (value.size == 0) {
+        return CL_OK;
+    }
+    size_t made = ZSTD_compressCCtx(context, out, value.size - 1, value.data, value.size, LEVEL);
+    if (ZSTD_isError(made)) {
+        return ZSTD_getErrorCode(made) == ZSTD_error_dstSize_tooSmall ? CL_OK : CL_INTERNAL;
+    }
+    *size = made;
+    return CL_OK;
 }

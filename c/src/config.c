@@ -1,28 +1,26 @@
-/* Settings: one table, and everything that reads or checks them. */
+/* Settings: one table, and what reads them. settings.c checks them together. */
 #include "config.h"
 
 #include "error.h"
 #include "nearest.h"
 
-#include <openssl/ssl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PREFIX "cipherlane."
 #define FILE_MAX 65536U
 
 typedef struct setting {
     const char *name;
     size_t offset; /* in cl_settings */
-    uint32_t low;  /* both 0: a text */
-    uint32_t high;
+    uint32_t low;
+    uint32_t high; /* 0: a text */
     uint32_t preset;
 } setting;
 
-#define TEXT(name, field) {PREFIX name, offsetof(cl_settings, field), 0, 0, 0}
-#define NUMBER(name, field, low, high, preset) {PREFIX name, offsetof(cl_settings, field), low, high, preset}
+#define TEXT(name, field) {CL_SETTING name, offsetof(cl_settings, field), 0, 0, 0}
+#define NUMBER(name, field, low, high, preset) {CL_SETTING name, offsetof(cl_settings, field), low, high, preset}
 
 static const setting SETTINGS[] = {
     TEXT("keyservice.urls", urls),
@@ -36,15 +34,15 @@ static const setting SETTINGS[] = {
     NUMBER("keys.cache.max", cache_max, 16, 1000000, 10000),
     NUMBER("max.plaintext.bytes", max_plaintext, 1, 1073741824, 67108864),
     TEXT("failure.action", failure_action),
+    TEXT("dead.letter.topic", dead_letter_topic),
+    TEXT("compression.topics", compression_topics),
+    NUMBER("compression.min.bytes", compression_min, 0, 1073741824, 1024),
+    TEXT("record.key.topics", record_key_topics),
 };
 #define COUNT (sizeof SETTINGS / sizeof SETTINGS[0])
+#define REQUIRED 4U /* the first of them */
 
-/* Where a setting lies; the offsets of the table are those of fields of the right type. */
-static char *text_at(cl_settings *settings, const setting *which)
-{
-    return (char *)settings + which->offset;
-}
-
+/* The offsets of the table are those of fields of the right type. */
 static void set_number(cl_settings *settings, const setting *which, uint32_t value)
 {
     memcpy((char *)settings + which->offset, &value, sizeof value);
@@ -68,7 +66,7 @@ void cl_config_free(cl_config *config)
 
 bool cl_config_ours(const char *name)
 {
-    return strncmp(name, PREFIX, strlen(PREFIX)) == 0;
+    return strncmp(name, CL_SETTING, strlen(CL_SETTING)) == 0;
 }
 
 static const setting *find(const char *name, cl_error *error)
@@ -111,7 +109,7 @@ cl_code cl_config_set(cl_config *config, const char *name, const char *value, cl
             return cl_fail(error, CL_CONFIGURATION_INVALID, "configuration-invalid: %s takes 1 to %u characters", name,
                            CL_TEXT_MAX - 1);
         }
-        memcpy(text_at(&config->settings, which), value, size + 1);
+        memcpy((char *)&config->settings + which->offset, value, size + 1);
         return CL_OK;
     }
     if (!parse_number(value, which, &number)) {
@@ -122,7 +120,17 @@ cl_code cl_config_set(cl_config *config, const char *name, const char *value, cl
     return CL_OK;
 }
 
-static char *trim(char *text)
+const char *cl_setting_missing(const cl_settings *settings)
+{
+    for (size_t i = 0; i < REQUIRED; i++) {
+        if (*((const char *)settings + SETTINGS[i].offset) == '\0') {
+            return SETTINGS[i].name;
+        }
+    }
+    return NULL;
+}
+
+char *cl_trim(char *text)
 {
     text += strspn(text, " \t");
     size_t size = strlen(text);
@@ -135,7 +143,7 @@ static char *trim(char *text)
 
 static cl_code read_line(cl_config *config, char *line, const char *origin, unsigned number, cl_error *error)
 {
-    char *name = trim(line);
+    char *name = cl_trim(line);
     if (*name == '\0' || *name == '#') {
         return CL_OK;
     }
@@ -146,7 +154,7 @@ static cl_code read_line(cl_config *config, char *line, const char *origin, unsi
     }
     *equals = '\0';
     cl_error inner;
-    if (cl_config_set(config, trim(name), trim(equals + 1), &inner) != CL_OK) {
+    if (cl_config_set(config, cl_trim(name), cl_trim(equals + 1), &inner) != CL_OK) {
         return cl_fail(error, CL_CONFIGURATION_INVALID, "%.300s (%.120s line %u)", inner.message, origin, number);
     }
     return CL_OK;
@@ -192,91 +200,5 @@ cl_code cl_config_load(cl_config *config, const char *path, cl_error *error)
                       path);
     }
     free(text);
-    return code;
-}
-
-/* https://host:port, nothing behind it [CL-KEY-002]. */
-static bool url_valid(const char *url)
-{
-    static const char HTTPS[] = "https://";
-    if (strncmp(url, HTTPS, sizeof HTTPS - 1) != 0) {
-        return false;
-    }
-    const char *host = url + sizeof HTTPS - 1;
-    size_t size = *host == '[' ? strspn(host + 1, "0123456789abcdefABCDEF:.") + 2
-                               : strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_");
-    bool bracket = *host != '[' || (strlen(host) > size && host[size - 1] == ']');
-    if (size == 0 || !bracket || strlen(host) <= size || host[size] != ':') {
-        return false;
-    }
-    const char *port = host + size + 1;
-    size_t digits = strspn(port, "0123456789");
-    unsigned long number = digits > 0 && digits <= 5 ? strtoul(port, NULL, 10) : 0;
-    return port[digits] == '\0' && number >= 1 && number <= 65535;
-}
-
-static cl_code split_urls(cl_settings *settings, cl_error *error)
-{
-    char *rest = settings->urls;
-    settings->url_count = 0;
-    while (rest != NULL) {
-        char *comma = strchr(rest, ',');
-        if (comma != NULL) {
-            *comma = '\0';
-        }
-        char *url = trim(rest);
-        if (settings->url_count == CL_URLS_MAX || !url_valid(url)) {
-            return cl_fail(error, CL_CONFIGURATION_INVALID,
-                           "configuration-invalid: " PREFIX
-                           "keyservice.urls takes 1 to %u addresses https://host:port, comma-separated",
-                           CL_URLS_MAX);
-        }
-        settings->url[settings->url_count++] = url;
-        rest = comma == NULL ? NULL : comma + 1;
-    }
-    return CL_OK;
-}
-
-/* Whether OpenSSL can use the three files together. A passphrase is never asked for. */
-static const char *unusable_file(const cl_settings *settings)
-{
-    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
-    char none[] = "";
-    const char *bad = NULL;
-    if (context == NULL) {
-        return "(no memory)";
-    }
-    SSL_CTX_set_default_passwd_cb_userdata(context, none);
-    if (SSL_CTX_load_verify_locations(context, settings->ca, NULL) != 1) {
-        bad = PREFIX "keyservice.tls.ca";
-    } else if (SSL_CTX_use_certificate_chain_file(context, settings->certificate) != 1) {
-        bad = PREFIX "keyservice.tls.certificate";
-    } else if (SSL_CTX_use_PrivateKey_file(context, settings->key, SSL_FILETYPE_PEM) != 1 ||
-               SSL_CTX_check_private_key(context) != 1) {
-        bad = PREFIX "keyservice.tls.key";
-    }
-    SSL_CTX_free(context);
-    return bad;
-}
-
-cl_code cl_settings_check(cl_settings *settings, const cl_config *config, cl_error *error)
-{
-    *settings = config->settings;
-    for (size_t i = 0; i < 4; i++) { /* the first four of the table are required */
-        if (*text_at(settings, &SETTINGS[i]) == '\0') {
-            return cl_fail(error, CL_CONFIGURATION_INVALID, "configuration-invalid: %s is required", SETTINGS[i].name);
-        }
-    }
-    const char *action = settings->failure_action;
-    if (*action != '\0' && strcmp(action, "fail") != 0) {
-        return cl_fail(error, CL_CONFIGURATION_INVALID, "configuration-invalid: " PREFIX "failure.action takes 'fail'");
-    }
-    cl_code code = split_urls(settings, error);
-    const char *bad = code == CL_OK ? unusable_file(settings) : NULL;
-    if (bad != NULL) {
-        return cl_fail(error, CL_CONFIGURATION_INVALID,
-                       "configuration-invalid: %s: not a readable PEM file, or the key does not fit the certificate",
-                       bad);
-    }
     return code;
 }

@@ -7,6 +7,11 @@
 #define CL_URLS_MAX 16U
 #define CL_TEXT_MAX 4096U /* longest value of a setting, NUL included */
 
+#define CL_SETTING "cipherlane." /* what all names start with */
+
+/* What consuming does with a record that will never be readable (spec/kafka.md). */
+typedef enum cl_action { CL_ACTION_FAIL, CL_ACTION_SKIP, CL_ACTION_DEAD_LETTER, CL_ACTION_MARK } cl_action;
+
 typedef struct cl_settings {
     char urls[CL_TEXT_MAX]; /* NUL-separated after cl_settings_check, `url_count` of them */
     size_t url_count;
@@ -15,12 +20,17 @@ typedef struct cl_settings {
     char certificate[CL_TEXT_MAX];
     char key[CL_TEXT_MAX];
     char failure_action[CL_TEXT_MAX];
+    char dead_letter_topic[CL_TEXT_MAX];
+    char compression_topics[CL_TEXT_MAX];
+    char record_key_topics[CL_TEXT_MAX];
+    cl_action action; /* after cl_settings_check */
     uint32_t connect_timeout_ms;
     uint32_t request_timeout_ms;
     uint32_t deadline_ms;
     uint32_t retry_backoff_ms;
     uint32_t cache_max;
     uint32_t max_plaintext;
+    uint32_t compression_min;
 } cl_settings;
 
 struct cl_config {
@@ -29,6 +39,12 @@ struct cl_config {
 
 /* Completes a copy of the configuration into *settings; refuses what cannot work [CL-CFG-002]. */
 cl_code cl_settings_check(cl_settings *settings, const cl_config *config, cl_error *error);
+
+/* The name of a required setting that is empty, or NULL. */
+const char *cl_setting_missing(const cl_settings *settings);
+
+/* The text without blanks around it. Changes the text. */
+char *cl_trim(char *text);
 
 /* Sets what a text of name=value lines says; `origin` names it in errors. Changes the text. */
 cl_code cl_config_read(cl_config *config, char *text, const char *origin, cl_error *error);

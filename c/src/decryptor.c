@@ -1,49 +1,23 @@
 /* cl_decrypt and cl_prefetch: topic and bytes in, bytes out. */
-#include "bytes.h"
-#include "client.h"
-#include "clock.h"
 #include "compression.h"
 #include "error.h"
+#include "record.h"
 
 #include <openssl/crypto.h>
 #include <stdlib.h>
-
-#define ATTEMPTS 3
-
-typedef struct job {
-    const char *topic;
-    cl_bytes value;
-    const cl_bytes *record_key;
-    uint8_t *buffer;
-    size_t capacity;
-    size_t limit;
-    cl_envelope envelope;
-    cl_bytes *out;
-} job;
+#include <string.h>
 
 /* One GCM call; `out` has room for the ciphertext. */
-static cl_code open_into(cl_keyed *derived, const job *work, uint8_t *out)
+static cl_code open_into(cl_keyed *derived, const cl_record *record, uint8_t *out)
 {
-    cl_aad built;
-    uint8_t prefix[4];
-    const cl_envelope *envelope = &work->envelope;
-    const cl_aad *aad = &derived->lease->aad;
-    if (envelope->flags != 0) {
-        cl_aad_build(&built, envelope->preamble, derived->lease->scope);
-        aad = &built;
-    }
-    cl_aead_input input = {envelope->nonce + CL_SALT_SIZE,
-                           {{aad->bytes, aad->size}, {NULL, 0}, {NULL, 0}},
-                           {envelope->ciphertext, envelope->size}};
-    if ((envelope->flags & CL_FLAG_KEY_BOUND) != 0) {
-        cl_key_prefix(prefix, *work->record_key);
-        input.aad[1] = (cl_bytes){prefix, sizeof prefix};
-        input.aad[2] = *work->record_key;
-    }
+    cl_aad_memory memory;
+    const cl_envelope *envelope = &record->envelope;
+    cl_aead_input input = {.iv = envelope->nonce + CL_SALT_SIZE, .text = {envelope->ciphertext, envelope->size}};
+    cl_record_aad(&input, derived->lease, envelope->flags, record->record_key, &memory);
     return cl_cipher_decrypt(derived->context, &input, envelope->tag, out);
 }
 
-static cl_code open_plain(cl_keyed *derived, const job *work)
+static cl_code open_plain(cl_keyed *derived, const cl_record *work)
 {
     static const uint8_t EMPTY[1] = {0}; /* an empty value is not null */
     size_t size = work->envelope.size;
@@ -58,7 +32,7 @@ static cl_code open_plain(cl_keyed *derived, const job *work)
     return code;
 }
 
-static cl_code open_compressed(cl_keyed *derived, const job *work)
+static cl_code open_compressed(cl_keyed *derived, const cl_record *work)
 {
     size_t size = 0;
     uint8_t *frame = malloc(work->envelope.size + 1);
@@ -75,52 +49,33 @@ static cl_code open_compressed(cl_keyed *derived, const job *work)
     return code;
 }
 
-static cl_code open_under(cl_keyed *derived, const job *work)
+static cl_code apply(cl_slot *slot, cl_keyed *derived, const cl_record *record)
 {
-    bool compressed = (work->envelope.flags & CL_FLAG_ZSTD) != 0;
-    return compressed ? open_compressed(derived, work) : open_plain(derived, work);
-}
-
-static bool with_derived(cl_core *core, const job *work, cl_code *code)
-{
-    cl_slot *slot = cl_slot_take(core->slots);
-    cl_keyed *derived = cl_slot_derived(slot, work->topic, &work->envelope, cl_slot_now(slot));
-    if (derived != NULL) {
-        *code = open_under(derived, work);
+    bool compressed = (record->envelope.flags & CL_FLAG_ZSTD) != 0;
+    cl_code code = compressed ? open_compressed(derived, record) : open_plain(derived, record);
+    if (code == CL_OK) {
+        cl_slot_decrypted(slot);
     }
-    cl_slot_give(slot);
-    return derived != NULL;
+    return code;
 }
 
-static bool with_lease(cl_core *core, cl_lease *lease, const job *work, cl_code *code)
+static cl_keyed *held(cl_slot *slot, const cl_record *record, uint64_t now)
 {
-    uint64_t now = cl_now();
-    cl_slot *slot = cl_slot_take(core->slots);
-    cl_keyed *derived = cl_slot_derive(slot, lease, &work->envelope, now);
-    *code = derived == NULL ? CL_INTERNAL : open_under(derived, work);
-    cl_slot_give(slot);
-    return derived != NULL || cl_lease_alive(lease, now);
+    return cl_slot_derived(slot, record->topic, &record->envelope, now);
 }
 
-static cl_code start(cl_core *core, const job *work, cl_error *error)
+static cl_keyed *begin(cl_slot *slot, cl_lease *lease, const cl_record *record, uint64_t now)
 {
-    for (int i = 0; i < ATTEMPTS; i++) {
-        cl_lease *lease = NULL;
-        cl_code code = cl_keys_decryption(core->keys, work->topic, &work->envelope.kid, &lease, error);
-        if (code != CL_OK) {
-            return code;
-        }
-        bool done = with_lease(core, lease, work, &code);
-        cl_lease_drop(lease);
-        if (done) {
-            return code == CL_OK ? CL_OK : cl_fail(error, code, "%s", cl_code_name(code));
-        }
-    }
-    return cl_fail(error, CL_LEASE_EXPIRED, "lease-expired: the lease ends before it can be used");
+    return cl_slot_derive(slot, lease, &record->envelope, now);
+}
+
+static cl_code lease(cl_keys *keys, const cl_record *record, cl_lease **out, cl_error *error)
+{
+    return cl_keys_decryption(keys, record->topic, &record->envelope.kid, out, error);
 }
 
 /* Steps 4 to 8 of "Reading", and the limit of step 7 [CL-ENV-013]. */
-static cl_code check(job *work)
+static cl_code check(cl_record *work)
 {
     cl_code code = cl_envelope_parse(work->value, &work->envelope);
     if (code != CL_OK) {
@@ -137,17 +92,15 @@ static cl_code check(job *work)
     return bound && work->record_key->size > CL_RECORD_KEY_MAX ? CL_PLAINTEXT_TOO_LONG : CL_OK;
 }
 
-static cl_code decrypt_envelope(cl_core *core, job *work, cl_error *error)
+static cl_code decrypt_envelope(cl_core *core, cl_record *work, cl_error *error)
 {
+    static const cl_direction DECRYPT = {held, begin, lease, apply};
     cl_code code = check(work);
-    if (code == CL_OK && !with_derived(core, work, &code)) {
-        return start(core, work, error);
-    }
-    return code == CL_OK ? CL_OK : cl_fail(error, code, "%s", cl_code_name(code));
+    return code == CL_OK ? cl_record_run(core, &DECRYPT, work, error) : cl_fail(error, code, "%s", cl_code_name(code));
 }
 
 /* Plaintext is handed over only if the policy says so [CL-ENV-002]. */
-static cl_code pass_plaintext(cl_core *core, const job *work, cl_error *error)
+static cl_code pass_plaintext(cl_client *client, cl_core *core, const cl_record *work, cl_error *error)
 {
     cl_lease *lease = NULL;
     cl_code code = cl_keys_plaintext(core->keys, work->topic, &lease, error);
@@ -161,12 +114,13 @@ static cl_code pass_plaintext(cl_core *core, const job *work, cl_error *error)
         return cl_fail(error, CL_PLAINTEXT_REJECTED, "plaintext-rejected: the value is not encrypted");
     }
     *work->out = work->value;
+    cl_client_accepted(client);
     return CL_OK;
 }
 
-static cl_code explain(cl_code code, const job *work, cl_error *error)
+static cl_code explain(cl_code code, const cl_record *work, cl_error *error)
 {
-    if (code != CL_OK && error != NULL) {
+    if (error != NULL) {
         cl_error cause = *error;
         char kid[CL_KID_TEXT + 1] = "none";
         if (work->envelope.tag != NULL) {
@@ -177,19 +131,30 @@ static cl_code explain(cl_code code, const job *work, cl_error *error)
     return code;
 }
 
-cl_code cl_decrypt(cl_client *client, const char *topic, cl_bytes value, const cl_bytes *record_key, uint8_t *buffer,
-                   size_t capacity, cl_bytes *out, cl_error *error)
+static cl_code run(cl_client *client, cl_record *work, cl_error *error)
 {
-    job work = {topic, value, record_key, buffer, capacity, client->settings.max_plaintext, {0}, out};
-    *out = (cl_bytes){NULL, 0};
-    if (value.data == NULL) {
-        return CL_OK; /* [CL-ENV-001] */
-    }
     cl_core *core = cl_client_core(client, error);
     if (core == NULL) {
         return CL_INTERNAL;
     }
-    cl_code code = cl_has_magic(value) ? decrypt_envelope(core, &work, error) : pass_plaintext(core, &work, error);
+    return cl_has_magic(work->value) ? decrypt_envelope(core, work, error) : pass_plaintext(client, core, work, error);
+}
+
+cl_code cl_decrypt(cl_client *client, const char *topic, cl_bytes value, const cl_bytes *record_key, uint8_t *buffer,
+                   size_t capacity, cl_bytes *out, cl_error *error)
+{
+    cl_record work = {topic, value, record_key, buffer, capacity, out, client->settings.max_plaintext, {0}};
+    *out = (cl_bytes){NULL, 0};
+    if (value.data == NULL) {
+        return CL_OK; /* [CL-ENV-001] */
+    }
+    cl_code code = run(client, &work, error);
+    if (code == CL_OK) {
+        return CL_OK;
+    }
+    if (code != CL_BUFFER_TOO_SMALL) { /* which the caller mends */
+        cl_client_failed(client, code);
+    }
     return explain(code, &work, error);
 }
 

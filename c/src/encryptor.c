@@ -1,124 +1,136 @@
 /* cl_encrypt: topic and bytes in, bytes out. */
 #include "bytes.h"
-#include "client.h"
-#include "clock.h"
+#include "compression.h"
 #include "error.h"
+#include "record.h"
 
-/* Of failures that a lease ends while it is used, how many are tried again before giving up. */
-#define ATTEMPTS 3
+#include <openssl/crypto.h>
 
-typedef struct job {
-    const char *topic;
-    cl_bytes value;
-    uint8_t *buffer;
-    size_t capacity;
-    cl_bytes *out;
-} job;
-
-/* One GCM call under a session that the thread owns; its counter is spent before it is used [CL-ENV-031]. */
-static cl_code encrypt_under(cl_keyed *session, const job *work)
+/* The record key of a topic that binds it must be known, null or not [CL-KAF-031]. */
+static cl_code check_key(const cl_lease *lease, const cl_record *record)
 {
-    const cl_aad *aad = &session->lease->aad;
-    uint8_t *nonce = work->buffer + CL_PREAMBLE_SIZE;
-    if (work->capacity < CL_ENVELOPE_OVERHEAD || work->capacity - CL_ENVELOPE_OVERHEAD < work->value.size) {
-        return CL_BUFFER_TOO_SMALL;
+    if (lease->bind && record->record_key == NULL) {
+        return CL_RECORD_KEY_UNAVAILABLE;
     }
-    memcpy(work->buffer, aad->bytes, CL_PREAMBLE_SIZE);
-    memcpy(nonce, session->nonce, CL_NONCE_PREFIX_SIZE);
-    cl_store32(nonce + CL_NONCE_PREFIX_SIZE, session->counter++);
-    const cl_aead_input input = {nonce + CL_SALT_SIZE, {{aad->bytes, aad->size}, {NULL, 0}, {NULL, 0}}, work->value};
-    cl_code code = cl_cipher_encrypt(session->context, &input, work->buffer + CL_ENVELOPE_HEADER);
-    if (code == CL_OK) {
-        session->records++;
-        session->bytes += work->value.size;
-        *work->out = (cl_bytes){work->buffer, work->value.size + CL_ENVELOPE_OVERHEAD};
+    return lease->bind && record->record_key->size > CL_RECORD_KEY_MAX ? CL_PLAINTEXT_TOO_LONG : CL_OK;
+}
+
+/* What is encrypted: the value, or a frame that takes its place in the envelope already [CL-ENV-045]. */
+static cl_code choose_text(cl_slot *slot, const cl_lease *lease, const cl_record *record, cl_bytes *text)
+{
+    size_t size = 0;
+    *text = record->value;
+    if (record->value.size < lease->compress_from) {
+        return CL_OK;
+    }
+    uint8_t *place = record->buffer + CL_ENVELOPE_HEADER;
+    ZSTD_CCtx *compressor = cl_slot_compressor(slot);
+    cl_code code = compressor == NULL ? CL_INTERNAL : cl_compress(compressor, record->value, place, &size);
+    if (size > 0) {
+        *text = (cl_bytes){place, size};
     }
     return code;
 }
 
+/* One GCM call under a session that the thread owns; its counter is spent before it is used [CL-ENV-031]. */
+static cl_code write_envelope(cl_keyed *session, const cl_record *record, cl_bytes text)
+{
+    cl_aad_memory memory;
+    const cl_lease *lease = session->lease;
+    uint8_t *nonce = record->buffer + CL_PREAMBLE_SIZE;
+    bool compressed = text.data != record->value.data;
+    uint8_t flags = (uint8_t)((compressed ? CL_FLAG_ZSTD : 0U) | (lease->bind ? CL_FLAG_KEY_BOUND : 0U));
+    cl_aead_input input = {.iv = nonce + CL_SALT_SIZE, .text = text};
+    cl_record_aad(&input, lease, flags, record->record_key, &memory);
+    memcpy(record->buffer, input.aad[0].data, CL_PREAMBLE_SIZE);
+    memcpy(nonce, session->nonce, CL_NONCE_PREFIX_SIZE);
+    cl_store32(nonce + CL_NONCE_PREFIX_SIZE, session->counter++);
+    return cl_cipher_encrypt(session->context, &input, record->buffer + CL_ENVELOPE_HEADER);
+}
+
+static cl_code encrypt_under(cl_slot *slot, cl_keyed *session, const cl_record *record)
+{
+    cl_bytes text;
+    size_t size = record->value.size;
+    if (record->capacity < CL_ENVELOPE_OVERHEAD || record->capacity - CL_ENVELOPE_OVERHEAD < size) {
+        return CL_BUFFER_TOO_SMALL;
+    }
+    cl_code code = check_key(session->lease, record);
+    code = code == CL_OK ? choose_text(slot, session->lease, record, &text) : code;
+    code = code == CL_OK ? write_envelope(session, record, text) : code;
+    if (code != CL_OK) {
+        OPENSSL_cleanse(record->buffer, size + CL_ENVELOPE_OVERHEAD); /* a frame is as good as plaintext */
+        return code;
+    }
+    session->records++;
+    session->bytes += size; /* before compression [CL-ENV-046] */
+    cl_slot_encrypted(slot);
+    *record->out = (cl_bytes){record->buffer, text.size + CL_ENVELOPE_OVERHEAD};
+    return CL_OK;
+}
+
 /* What the policy's decision makes of the value. */
-static cl_code apply(cl_keyed *session, const job *work)
+static cl_code apply(cl_slot *slot, cl_keyed *session, const cl_record *record)
 {
     switch (session->lease->mode) {
     case CL_MODE_ENCRYPT: /* null stays null, so that compaction works [CL-ENV-040] */
-        return work->value.data == NULL ? CL_OK : encrypt_under(session, work);
+        return record->value.data == NULL ? CL_OK : encrypt_under(slot, session, record);
     case CL_MODE_CLEAR:
-        if (cl_has_magic(work->value)) {
+        if (cl_has_magic(record->value)) {
             return CL_AMBIGUOUS_PLAINTEXT; /* [CL-ENV-041] */
         }
-        *work->out = work->value;
+        *record->out = record->value;
         return CL_OK;
     default:
         return CL_TOPIC_FORBIDDEN;
     }
 }
 
-/* With what the slot holds; false when it holds nothing for the topic. */
-static bool with_session(cl_core *core, const job *work, cl_code *code)
+static cl_keyed *held(cl_slot *slot, const cl_record *record, uint64_t now)
 {
-    cl_slot *slot = cl_slot_take(core->slots);
-    cl_keyed *session = cl_slot_session(slot, work->topic, cl_slot_now(slot));
-    if (session != NULL) {
-        *code = apply(session, work);
-    }
-    cl_slot_give(slot);
-    return session != NULL;
+    return cl_slot_session(slot, record->topic, now);
 }
 
-/* With a new session under the lease; false when the lease has ended meanwhile. */
-static bool with_lease(cl_core *core, cl_lease *lease, const job *work, cl_code *code)
+static cl_keyed *begin(cl_slot *slot, cl_lease *lease, const cl_record *record, uint64_t now)
 {
-    uint64_t now = cl_now();
-    cl_slot *slot = cl_slot_take(core->slots);
-    cl_keyed *session = cl_slot_begin(slot, lease, now);
-    *code = session == NULL ? CL_INTERNAL : apply(session, work);
-    cl_slot_give(slot);
-    return session != NULL || cl_lease_alive(lease, now);
+    (void)record;
+    return cl_slot_begin(slot, lease, now);
 }
 
-/* Gets a lease and begins a session. */
-static cl_code start(cl_core *core, const job *work, cl_error *error)
+static cl_code lease(cl_keys *keys, const cl_record *record, cl_lease **out, cl_error *error)
 {
-    for (int i = 0; i < ATTEMPTS; i++) {
-        cl_lease *lease = NULL;
-        cl_code code = cl_keys_encryption(core->keys, work->topic, &lease, error);
-        if (code != CL_OK) {
-            return code;
-        }
-        bool done = with_lease(core, lease, work, &code);
-        cl_lease_drop(lease);
-        if (done) {
-            return code == CL_OK ? CL_OK : cl_fail(error, code, "%s", cl_code_name(code));
-        }
+    return cl_keys_encryption(keys, record->topic, out, error);
+}
+
+static cl_code run(cl_client *client, const cl_record *record, cl_error *error)
+{
+    static const cl_direction ENCRYPT = {held, begin, lease, apply};
+    if (record->value.size > client->settings.max_plaintext) { /* [CL-ENV-042] */
+        return cl_fail(error, CL_PLAINTEXT_TOO_LONG, "plaintext-too-long: over cipherlane.max.plaintext.bytes");
     }
-    return cl_fail(error, CL_LEASE_EXPIRED, "lease-expired: the lease ends before it can be used");
+    cl_core *core = cl_client_core(client, error);
+    return core == NULL ? CL_INTERNAL : cl_record_run(core, &ENCRYPT, record, error);
 }
 
 /* Every message names the topic. */
-static cl_code explain(cl_code code, const job *work, cl_error *error)
+static cl_code explain(cl_code code, const cl_record *record, cl_error *error)
 {
-    if (code != CL_OK && error != NULL) {
+    if (error != NULL) {
         cl_error cause = *error;
-        (void)cl_fail(error, code, "topic %.249s: not encrypted: %.200s", work->topic, cause.message);
+        (void)cl_fail(error, code, "topic %.249s: not encrypted: %.200s", record->topic, cause.message);
     }
     return code;
 }
 
-cl_code cl_encrypt(cl_client *client, const char *topic, cl_bytes value, uint8_t *buffer, size_t capacity,
-                   cl_bytes *out, cl_error *error)
+cl_code cl_encrypt(cl_client *client, const char *topic, cl_bytes value, const cl_bytes *record_key, uint8_t *buffer,
+                   size_t capacity, cl_bytes *out, cl_error *error)
 {
-    const job work = {topic, value, buffer, capacity, out};
+    const cl_record record = {topic, value, record_key, buffer, capacity, out, 0, {0}};
     *out = (cl_bytes){NULL, 0};
-    if (value.size > client->settings.max_plaintext) {
-        cl_code code = cl_fail(error, CL_PLAINTEXT_TOO_LONG, "plaintext-too-long: over cipherlane.max.plaintext.bytes");
-        return explain(code, &work, error); /* [CL-ENV-042] */
+    cl_code code = run(client, &record, error);
+    if (code == CL_OK) {
+        return CL_OK;
     }
-    cl_core *core = cl_client_core(client, error);
-    cl_code code = CL_INTERNAL;
-    if (core != NULL && !with_session(core, &work, &code)) {
-        code = start(core, &work, error);
-    } else if (core != NULL && code != CL_OK) {
-        (void)cl_fail(error, code, "%s", cl_code_name(code));
-    }
-    return explain(code, &work, error);
+    cl_client_failed(client, code);
+    return explain(code, &record, error);
 }

@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "error.h"
+#include "topics.h"
 
 #include <openssl/crypto.h>
 #include <stdlib.h>
@@ -101,6 +102,19 @@ static cl_code ask_encryption(const cl_keys *keys, const char *topic, const cl_e
     return code;
 }
 
+/* The service's answer, and what the client's own settings add for the topic. */
+static cl_grant writing_grant(const cl_settings *settings, const char *topic, const cl_encryption_answer *answer)
+{
+    bool compress = cl_topics_have(settings->compression_topics, topic);
+    return (cl_grant){.mode = answer->mode,
+                      .kid = answer->kid,
+                      .key = answer->mode == CL_MODE_ENCRYPT ? answer->key : NULL,
+                      .topic = topic,
+                      .scope = answer->scope,
+                      .bind = cl_topics_have(settings->record_key_topics, topic),
+                      .compress_from = compress ? settings->compression_min : CL_NO_COMPRESSION};
+}
+
 void cl_fetch_encryption(cl_keys *keys, cl_entry *entry, uint64_t deadline)
 {
     cl_encryption_answer answer = {0};
@@ -117,8 +131,7 @@ void cl_fetch_encryption(cl_keys *keys, cl_entry *entry, uint64_t deadline)
     if (code == CL_OK) {
         entry->records -= reported.records;
         entry->bytes -= reported.bytes;
-        const cl_grant grant = {answer.mode, answer.kid, answer.mode == CL_MODE_ENCRYPT ? answer.key : NULL,
-                                entry->subject.topic, answer.scope};
+        const cl_grant grant = writing_grant(keys->parts.settings, entry->subject.topic, &answer);
         install(keys, entry, &grant, &answer.terms, sent_at);
     } else {
         refuse(keys, entry, &error);
@@ -128,10 +141,29 @@ void cl_fetch_encryption(cl_keys *keys, cl_entry *entry, uint64_t deadline)
     announce(keys);
 }
 
+void cl_report_usage(cl_keys *keys, uint64_t deadline)
+{
+    for (cl_entry *entry = keys->entries.newest; entry != NULL; entry = entry->older) {
+        cl_encryption_answer answer = {0};
+        uint64_t sent_at = 0;
+        if (entry->lease != NULL) {
+            cl_entry_collect(entry);
+        }
+        if (entry->records > 0 && cl_now() < deadline) {
+            (void)ask_encryption(keys, entry->subject.topic, entry, deadline, &answer, &sent_at, NULL);
+            OPENSSL_cleanse(&answer, sizeof answer);
+        }
+    }
+}
+
 static void install_key(const cl_keys *keys, cl_entry *entry, const cl_key_answer *answer, uint64_t sent_at)
 {
     if (answer->code == CL_OK) {
-        const cl_grant grant = {CL_MODE_ENCRYPT, answer->kid, answer->key, entry->subject.topic, answer->scope};
+        const cl_grant grant = {.mode = CL_MODE_ENCRYPT,
+                                .kid = answer->kid,
+                                .key = answer->key,
+                                .topic = entry->subject.topic,
+                                .scope = answer->scope};
         install(keys, entry, &grant, &answer->terms, sent_at);
         return;
     }

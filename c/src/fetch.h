@@ -29,6 +29,9 @@ void cl_fetch_encryption(cl_keys *keys, cl_entry *entry, uint64_t deadline);
 /* `entries` are of kind decryption, of one topic; `plaintext` is the topic's entry of that kind if it was asked for, or NULL. */
 void cl_fetch_decryption(cl_keys *keys, cl_entry *const *entries, size_t count, cl_entry *plaintext, uint64_t deadline);
 
+/* Tells the key service what was encrypted and not yet reported [CL-KEY-017]. Nobody else uses the cache any more. */
+void cl_report_usage(cl_keys *keys, uint64_t deadline);
+
 /* Starts the thread; false when there is none to be had. */
 bool cl_refresher_start(cl_keys *keys);
 void cl_refresher_stop(cl_keys *keys); /* without the mutex */

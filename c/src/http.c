@@ -1,8 +1,9 @@
-/* libcurl: a small pool of easy handles, each with its own connection. */
+/* libcurl: a small pool of easy handles, each with its own connection and the PEM texts that it began with. */
 #include "http.h"
 
 #include "clock.h"
 #include "error.h"
+#include "pem.h"
 
 #include <curl/curl.h>
 #include <openssl/crypto.h>
@@ -14,28 +15,44 @@
 #define BODY_MAX 1048576U
 #define POOL 8U
 
+typedef struct connection {
+    CURL *curl;
+    cl_pem *pem;
+} connection;
+
 struct cl_http {
     const cl_settings *settings;
     struct curl_slist *headers;
-    pthread_mutex_t mutex;
+    pthread_mutex_t mutex; /* guards what follows, and the references of PEM texts */
+    cl_pem *pem;           /* in force */
     size_t idle;
-    CURL *handles[POOL];
+    connection connections[POOL];
 };
 
-cl_http *cl_http_new(const cl_settings *settings)
+/* The mutex is held, or nobody else is there. */
+static void hang_up(connection *one)
+{
+    curl_easy_cleanup(one->curl);
+    cl_pem_drop(one->pem);
+}
+
+cl_http *cl_http_new(const cl_settings *settings, cl_error *error)
 {
     cl_http *http = calloc(1, sizeof *http);
-    if (http == NULL) {
-        return NULL;
-    }
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+    if (http == NULL || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         free(http);
+        (void)cl_no_memory(error);
         return NULL;
     }
     http->settings = settings;
     (void)pthread_mutex_init(&http->mutex, NULL);
     http->headers = curl_slist_append(NULL, "Content-Type: application/json");
     if (http->headers == NULL) {
+        (void)cl_no_memory(error);
+    } else {
+        http->pem = cl_pem_read(settings, error);
+    }
+    if (http->pem == NULL) {
         cl_http_free(http);
         return NULL;
     }
@@ -48,63 +65,101 @@ void cl_http_free(cl_http *http)
         return;
     }
     while (http->idle > 0) {
-        curl_easy_cleanup(http->handles[--http->idle]);
+        hang_up(&http->connections[--http->idle]);
     }
+    cl_pem_drop(http->pem);
     curl_slist_free_all(http->headers);
     (void)pthread_mutex_destroy(&http->mutex);
     free(http);
     curl_global_cleanup();
 }
 
-/* What all requests have in common. Proxies and other settings of the environment do not count. */
-static bool prepare(const cl_http *http, CURL *curl)
+static bool set_blob(CURL *curl, CURLoption option, const cl_pem_text *text)
 {
+    struct curl_blob blob = {text->data, text->size, CURL_BLOB_NOCOPY};
+    return curl_easy_setopt(curl, option, &blob) == CURLE_OK;
+}
+
+static bool present(const connection *one)
+{
+    return set_blob(one->curl, CURLOPT_CAINFO_BLOB, &one->pem->text[CL_PEM_CA]) &&
+           set_blob(one->curl, CURLOPT_SSLCERT_BLOB, &one->pem->text[CL_PEM_CERTIFICATE]) &&
+           set_blob(one->curl, CURLOPT_SSLKEY_BLOB, &one->pem->text[CL_PEM_KEY]);
+}
+
+/* What all requests have in common. Proxies and other settings of the environment do not count. */
+static bool prepare(const cl_http *http, const connection *one)
+{
+    CURL *curl = one->curl;
     const cl_settings *settings = http->settings;
-    bool good = curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK;
+    bool good = curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK && present(one);
     good = good && curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https") == CURLE_OK;
     good = good && curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK;
     good = good && curl_easy_setopt(curl, CURLOPT_PROXY, "") == CURLE_OK;
     good = good && curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) == CURLE_OK;
     good = good && curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L) == CURLE_OK;
     good = good && curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L) == CURLE_OK;
-    good = good && curl_easy_setopt(curl, CURLOPT_CAINFO, settings->ca) == CURLE_OK;
+    good = good && curl_easy_setopt(curl, CURLOPT_CAINFO, NULL) == CURLE_OK;
     good = good && curl_easy_setopt(curl, CURLOPT_CAPATH, NULL) == CURLE_OK;
-    good = good && curl_easy_setopt(curl, CURLOPT_SSLCERT, settings->certificate) == CURLE_OK;
-    good = good && curl_easy_setopt(curl, CURLOPT_SSLKEY, settings->key) == CURLE_OK;
     good = good && curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)settings->connect_timeout_ms) == CURLE_OK;
     return good && curl_easy_setopt(curl, CURLOPT_HTTPHEADER, http->headers) == CURLE_OK;
 }
 
-static CURL *take_handle(cl_http *http)
+/* Files that cannot be used leave the old ones in force, and are looked at again with the next request [CL-KEY-016]. */
+static void renew_pem(cl_http *http)
 {
-    CURL *curl = NULL;
-    (void)pthread_mutex_lock(&http->mutex);
-    if (http->idle > 0) {
-        curl = http->handles[--http->idle];
+    cl_pem *fresh = cl_pem_changed(http->pem, http->settings) ? cl_pem_read(http->settings, NULL) : NULL;
+    if (fresh != NULL) {
+        cl_pem_drop(http->pem);
+        http->pem = fresh;
     }
-    (void)pthread_mutex_unlock(&http->mutex);
-    if (curl != NULL) {
-        return curl;
-    }
-    curl = curl_easy_init();
-    if (curl != NULL && !prepare(http, curl)) {
-        curl_easy_cleanup(curl);
-        return NULL;
-    }
-    return curl;
 }
 
-static void give_handle(cl_http *http, CURL *curl)
+/* An idle connection under the PEM texts in force, or none yet (curl is NULL). */
+static connection take_idle(cl_http *http)
 {
     (void)pthread_mutex_lock(&http->mutex);
-    bool kept = http->idle < POOL;
-    if (kept) {
-        http->handles[http->idle++] = curl;
+    renew_pem(http);
+    connection taken = {NULL, NULL};
+    while (taken.curl == NULL && http->idle > 0) {
+        taken = http->connections[--http->idle];
+        if (taken.pem != http->pem) {
+            hang_up(&taken);
+            taken = (connection){NULL, NULL};
+        }
+    }
+    if (taken.curl == NULL) {
+        taken.pem = http->pem;
+        taken.pem->references++;
     }
     (void)pthread_mutex_unlock(&http->mutex);
-    if (!kept) {
-        curl_easy_cleanup(curl);
+    return taken;
+}
+
+/* A connection that failed is not used again. */
+static void give(cl_http *http, connection *one, bool good)
+{
+    (void)pthread_mutex_lock(&http->mutex);
+    if (good && http->idle < POOL) {
+        http->connections[http->idle++] = *one;
+    } else {
+        hang_up(one);
     }
+    (void)pthread_mutex_unlock(&http->mutex);
+}
+
+static bool take(cl_http *http, connection *one)
+{
+    *one = take_idle(http);
+    if (one->curl != NULL) {
+        return true;
+    }
+    one->curl = curl_easy_init();
+    if (one->curl != NULL && prepare(http, one)) {
+        return true;
+    }
+    give(http, one, false);
+    return false;
 }
 
 /* Collects the body; a new block each time it grows, because realloc would leave a copy of a key behind. */
@@ -178,20 +233,18 @@ static cl_code perform(CURL *curl, const char *url, cl_http_answer *answer, cl_e
 cl_code cl_http_post(cl_http *http, const char *url, const char *path, const char *body, uint32_t timeout_ms,
                      cl_http_answer *answer, cl_error *error)
 {
+    connection one;
     *answer = (cl_http_answer){0};
-    CURL *curl = take_handle(http);
-    if (curl == NULL) {
+    if (!take(http, &one)) {
         return cl_no_memory(error);
     }
-    bool ready = address(curl, url, path) && curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body) == CURLE_OK &&
-                 curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms) == CURLE_OK &&
-                 curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, collect) == CURLE_OK &&
-                 curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer) == CURLE_OK;
-    cl_code code = ready ? perform(curl, url, answer, error) : cl_no_memory(error);
-    if (code == CL_OK) {
-        give_handle(http, curl);
-    } else {
-        curl_easy_cleanup(curl); /* a connection that failed is not used again */
+    bool ready = address(one.curl, url, path) && curl_easy_setopt(one.curl, CURLOPT_POSTFIELDS, body) == CURLE_OK &&
+                 curl_easy_setopt(one.curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms) == CURLE_OK &&
+                 curl_easy_setopt(one.curl, CURLOPT_WRITEFUNCTION, collect) == CURLE_OK &&
+                 curl_easy_setopt(one.curl, CURLOPT_WRITEDATA, answer) == CURLE_OK;
+    cl_code code = ready ? perform(one.curl, url, answer, error) : cl_no_memory(error);
+    give(http, &one, code == CL_OK);
+    if (code != CL_OK) {
         cl_http_answer_free(answer);
     }
     return code;

@@ -7,8 +7,8 @@
 
 typedef struct cl_http cl_http;
 
-/* NULL when libcurl or memory fails. `settings` must outlive it. */
-cl_http *cl_http_new(const cl_settings *settings);
+/* NULL when libcurl or memory fails, or the PEM files cannot be used. `settings` must outlive it. */
+cl_http *cl_http_new(const cl_settings *settings, cl_error *error);
 void cl_http_free(cl_http *http);
 
 /*

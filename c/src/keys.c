@@ -45,8 +45,32 @@ void cl_keys_free(cl_keys *keys)
 {
     if (keys != NULL) {
         cl_refresher_stop(keys);
+        uint64_t now = cl_now();
+        cl_slots_sweep(keys->parts.slots, now);
+        cl_report_usage(keys, now + CL_SECOND);
         destroy(keys);
     }
+}
+
+static uint64_t least(uint64_t left, uint64_t right)
+{
+    return left < right ? left : right;
+}
+
+void cl_keys_numbers(cl_keys *keys, uint64_t *cached, uint64_t *seconds_left)
+{
+    uint64_t now = cl_now();
+    uint64_t end = UINT64_MAX;
+    *cached = 0;
+    (void)pthread_mutex_lock(&keys->mutex);
+    for (cl_entry *entry = keys->entries.newest; entry != NULL; entry = entry->older) {
+        if (cl_entry_held(entry, now) && entry->lease->key != NULL) {
+            *cached += 1;
+            end = least(end, atomic_load_explicit(&entry->lease->expires_at, memory_order_relaxed));
+        }
+    }
+    (void)pthread_mutex_unlock(&keys->mutex);
+    *seconds_left = *cached == 0 ? 0 : (end - least(now, end)) / CL_SECOND;
 }
 
 /* Waits until some request has ended; false when the deadline has come [CL-KEY-011]. */

@@ -5,12 +5,15 @@
 #include "error.h"
 #include "http.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 struct cl_keyservice {
     const cl_settings *settings;
     const cl_algorithms *algorithms;
     cl_http *http;
+    _Atomic uint64_t requests;
+    _Atomic uint64_t failures;
 };
 
 /* What to make of an answer; `into` is one of the two answer structures. */
@@ -23,13 +26,16 @@ typedef struct call {
     void *into;
 } call;
 
-cl_keyservice *cl_keyservice_new(const cl_settings *settings, const cl_algorithms *algorithms)
+cl_keyservice *cl_keyservice_new(const cl_settings *settings, const cl_algorithms *algorithms, cl_error *error)
 {
     cl_keyservice *service = calloc(1, sizeof *service);
     if (service == NULL) {
+        (void)cl_no_memory(error);
         return NULL;
     }
-    *service = (cl_keyservice){settings, algorithms, cl_http_new(settings)};
+    service->settings = settings;
+    service->algorithms = algorithms;
+    service->http = cl_http_new(settings, error);
     if (service->http == NULL) {
         free(service);
         return NULL;
@@ -45,6 +51,12 @@ void cl_keyservice_free(cl_keyservice *service)
     }
 }
 
+void cl_keyservice_numbers(const cl_keyservice *service, uint64_t *requests, uint64_t *failures)
+{
+    *requests = atomic_load_explicit(&service->requests, memory_order_relaxed);
+    *failures = atomic_load_explicit(&service->failures, memory_order_relaxed);
+}
+
 /* Milliseconds for one request, 0 when the deadline has come. */
 static uint32_t time_left(const cl_keyservice *service, uint64_t deadline)
 {
@@ -54,7 +66,7 @@ static uint32_t time_left(const cl_keyservice *service, uint64_t deadline)
     return left < most ? (uint32_t)left : most;
 }
 
-static cl_code ask_one(const cl_keyservice *service, const char *url, const call *what, uint32_t timeout_ms,
+static cl_code ask_one(cl_keyservice *service, const char *url, const call *what, uint32_t timeout_ms,
                        uint64_t *sent_at, cl_error *error)
 {
     cl_http_answer http;
@@ -64,6 +76,8 @@ static cl_code ask_one(const cl_keyservice *service, const char *url, const call
         code = what->parse(service->algorithms, &http, what->into, error);
         cl_http_answer_free(&http);
     }
+    (void)atomic_fetch_add_explicit(&service->requests, 1, memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&service->failures, code == CL_OK ? 0 : 1, memory_order_relaxed);
     return code;
 }
 
@@ -73,8 +87,7 @@ static bool try_next(cl_code code)
     return code == CL_KEY_SERVICE_UNAVAILABLE || code == CL_KEY_SERVICE_INTERNAL || code == CL_AUDIT_UNAVAILABLE;
 }
 
-static cl_code ask(const cl_keyservice *service, const call *what, uint64_t deadline, uint64_t *sent_at,
-                   cl_error *error)
+static cl_code ask(cl_keyservice *service, const call *what, uint64_t deadline, uint64_t *sent_at, cl_error *error)
 {
     cl_code code = cl_fail(error, CL_KEY_SERVICE_UNAVAILABLE, "key-service-unavailable: no time left to ask");
     for (size_t i = 0; i < service->settings->url_count && try_next(code); i++) {

@@ -10,9 +10,12 @@
 
 typedef struct cl_keyservice cl_keyservice;
 
-/* NULL when libcurl or memory fails. Both arguments must outlive it. */
-cl_keyservice *cl_keyservice_new(const cl_settings *settings, const cl_algorithms *algorithms);
+/* NULL when libcurl or memory fails, or the PEM files cannot be used. Settings and algorithms must outlive it. */
+cl_keyservice *cl_keyservice_new(const cl_settings *settings, const cl_algorithms *algorithms, cl_error *error);
 void cl_keyservice_free(cl_keyservice *service);
+
+/* Requests to addresses so far, and those of them that ended in an error. */
+void cl_keyservice_numbers(const cl_keyservice *service, uint64_t *requests, uint64_t *failures);
 
 /*
  * Both calls try the addresses in turn [CL-KEY-014] until `deadline` (cl_now()), and store in *sent_at when the request that

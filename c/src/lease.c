@@ -24,6 +24,8 @@ cl_lease *cl_lease_new(cl_secrets *secrets, const cl_grant *grant, uint64_t expi
     lease->secrets = secrets;
     lease->mode = grant->mode;
     lease->kid = grant->kid;
+    lease->bind = grant->bind;
+    lease->compress_from = grant->compress_from;
     (void)snprintf(lease->topic, sizeof lease->topic, "%s", grant->topic);
     (void)snprintf(lease->scope, sizeof lease->scope, "%s", grant->scope);
     uint8_t preamble[CL_PREAMBLE_SIZE];

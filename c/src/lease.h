@@ -12,13 +12,17 @@
 
 typedef enum cl_mode { CL_MODE_ENCRYPT, CL_MODE_CLEAR, CL_MODE_FORBID, CL_MODE_ACCEPT, CL_MODE_REJECT } cl_mode;
 
+#define CL_NO_COMPRESSION UINT32_MAX
+
 /* What a lease is about; all of it is fixed when the lease is made. */
 typedef struct cl_grant {
     cl_mode mode; /* ACCEPT, REJECT: how plaintext is met on reading */
     cl_kid kid;
     const uint8_t *key; /* CL_KEY_SIZE bytes, copied; NULL for a decision without a key */
     const char *topic;
-    const char *scope; /* "" for a decision without a key */
+    const char *scope;      /* "" for a decision without a key */
+    bool bind;              /* writing: bind the record key [CL-KAF-030] */
+    uint32_t compress_from; /* writing: compress values of this size and more; CL_NO_COMPRESSION: none */
 } cl_grant;
 
 typedef struct cl_lease {
@@ -33,6 +37,8 @@ typedef struct cl_lease {
     cl_kid kid;
     char topic[CL_SCOPE_MAX + 1];
     char scope[CL_SCOPE_MAX + 1];
+    bool bind;
+    uint32_t compress_from;
     cl_aad aad; /* of an envelope without flags */
 } cl_lease;
 

@@ -27,6 +27,9 @@ struct cl_slot {
     uint64_t now;
     cl_keyed *session; /* of the last record: most often also of the next */
     cl_keyed *key;
+    ZSTD_CCtx *compressor;
+    _Atomic uint64_t encrypted; /* written by who has the slot, read by anybody */
+    _Atomic uint64_t decrypted;
     set sessions[SESSION_SETS];
     set derived[DERIVED_SETS];
 };
@@ -112,8 +115,45 @@ void cl_slots_free(cl_slots *slots)
 {
     if (slots != NULL) {
         cl_slots_sweep(slots, UINT64_MAX); /* no lease lives that long */
+        for (size_t i = 0; i < SLOTS; i++) {
+            (void)ZSTD_freeCCtx(slots->slot[i].compressor);
+        }
         free(slots);
     }
+}
+
+static void count(_Atomic uint64_t *counter)
+{
+    uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, value + 1, memory_order_relaxed);
+}
+
+void cl_slot_encrypted(cl_slot *slot)
+{
+    count(&slot->encrypted);
+}
+
+void cl_slot_decrypted(cl_slot *slot)
+{
+    count(&slot->decrypted);
+}
+
+void cl_slots_numbers(const cl_slots *slots, uint64_t *encrypted, uint64_t *decrypted)
+{
+    *encrypted = 0;
+    *decrypted = 0;
+    for (size_t i = 0; i < SLOTS; i++) {
+        *encrypted += atomic_load_explicit(&slots->slot[i].encrypted, memory_order_relaxed);
+        *decrypted += atomic_load_explicit(&slots->slot[i].decrypted, memory_order_relaxed);
+    }
+}
+
+ZSTD_CCtx *cl_slot_compressor(cl_slot *slot)
+{
+    if (slot->compressor == NULL) {
+        slot->compressor = ZSTD_createCCtx();
+    }
+    return slot->compressor;
 }
 
 static uint64_t mix(uint64_t hash, uint64_t value)

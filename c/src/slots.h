@@ -8,6 +8,8 @@
 
 #include "lease.h"
 
+#include <zstd.h>
+
 #define CL_SESSION_LIFE (UINT64_C(900) * CL_SECOND) /* [CL-ENV-033] */
 
 /* A lease and a key schedule made with it. */
@@ -49,6 +51,14 @@ cl_keyed *cl_slot_derived(cl_slot *slot, const char *topic, const cl_envelope *e
 
 /* Derives it; takes a reference of the lease. NULL: OpenSSL failed. */
 cl_keyed *cl_slot_derive(cl_slot *slot, cl_lease *lease, const cl_envelope *envelope, uint64_t now);
+
+/* Counts a record; read by anybody with cl_slots_numbers. */
+void cl_slot_encrypted(cl_slot *slot);
+void cl_slot_decrypted(cl_slot *slot);
+void cl_slots_numbers(const cl_slots *slots, uint64_t *encrypted, uint64_t *decrypted);
+
+/* The slot's own compressor, made at its first use; NULL without memory. */
+ZSTD_CCtx *cl_slot_compressor(cl_slot *slot);
 
 /* Drops everything whose lease or session has ended and adds what the others encrypted to their leases. */
 void cl_slots_sweep(cl_slots *slots, uint64_t now);

@@ -132,8 +132,8 @@ static bool whole_story(void)
                 cl_client_new(&client, config, &error) == CL_OK;
     cl_config_free(config);
     if (good) {
-        good = cl_encrypt(client, "claims", (cl_bytes){CANARY, sizeof CANARY}, buffer, sizeof buffer, &sent, &error) ==
-               CL_OK;
+        good = cl_encrypt(client, "claims", (cl_bytes){CANARY, sizeof CANARY}, NULL, buffer, sizeof buffer, &sent,
+                          &error) == CL_OK;
         CHECK(good == (sent.data != NULL));
         CHECK(memmem(buffer, sizeof buffer, CANARY, sizeof CANARY - 1) == NULL);
     }

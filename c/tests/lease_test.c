@@ -147,7 +147,7 @@ static void *first_record(void *context)
 {
     cl_bytes out = {0};
     uint8_t buffer[128];
-    cl_code code = cl_encrypt(context, "flight", (cl_bytes){CANARY, 8}, buffer, sizeof buffer, &out, NULL);
+    cl_code code = cl_encrypt(context, "flight", (cl_bytes){CANARY, 8}, NULL, buffer, sizeof buffer, &out, NULL);
     CHECK(code == CL_OK);
     return NULL;
 }
@@ -172,7 +172,7 @@ static void *impatient(void *context)
 {
     cl_bytes out = {0};
     uint8_t buffer[128];
-    cl_code code = cl_encrypt(context, "patience", (cl_bytes){CANARY, 8}, buffer, sizeof buffer, &out, NULL);
+    cl_code code = cl_encrypt(context, "patience", (cl_bytes){CANARY, 8}, NULL, buffer, sizeof buffer, &out, NULL);
     CHECK(code == CL_KEY_SERVICE_UNAVAILABLE || code == CL_LEASE_EXPIRED);
     return NULL;
 }
@@ -210,7 +210,7 @@ static void decryption_renewed(void)
         (void)snprintf(what, sizeof what, "{\"generation\":%zu}", i);
         behave("reading", what);
         cl_client *writer = make_client(folder, url, NULL, NULL);
-        CHECK(cl_encrypt(writer, "reading", (cl_bytes){CANARY, 4}, values[i], 64, &batch[i], NULL) == CL_OK);
+        CHECK(cl_encrypt(writer, "reading", (cl_bytes){CANARY, 4}, NULL, values[i], 64, &batch[i], NULL) == CL_OK);
         cl_client_free(writer);
     }
     behave("reading", "{\"refresh_in\":1,\"expires_in\":2,\"plaintext\":\"accept\"}");

@@ -65,8 +65,8 @@ uint8_t envelope_bytes[256];
 
 cl_code encrypt_canary(cl_client *client, const char *topic, cl_bytes *out, cl_error *error)
 {
-    return cl_encrypt(client, topic, (cl_bytes){CANARY, sizeof CANARY}, envelope_bytes, sizeof envelope_bytes, out,
-                      error);
+    return cl_encrypt(client, topic, (cl_bytes){CANARY, sizeof CANARY}, NULL, envelope_bytes, sizeof envelope_bytes,
+                      out, error);
 }
 
 /* Encrypts and expects a code; on failure nothing is handed over and the message names the topic [CL-KAF-001]. */

@@ -61,7 +61,7 @@ static void one_record(uint8_t (*nonce)[CL_NONCE_SIZE], size_t number)
     cl_bytes read = {0};
     cl_error error = {0};
     memset(value, (int)(number & 0xFFU), sizeof value);
-    if (!CHECK(cl_encrypt(client, "claims", (cl_bytes){value, SIZE}, envelope, sizeof envelope, &sent, &error) ==
+    if (!CHECK(cl_encrypt(client, "claims", (cl_bytes){value, SIZE}, NULL, envelope, sizeof envelope, &sent, &error) ==
                CL_OK) ||
         !CHECK(cl_decrypt(client, "claims", sent, NULL, plain, sizeof plain, &read, &error) == CL_OK)) {
         (void)fprintf(stderr, "  %s\n", error.message);

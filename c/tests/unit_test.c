@@ -88,7 +88,8 @@ static void files(void)
     try_with("cipherlane.keyservice.tls.certificate", "/nowhere", "tls.certificate");
     try_with("cipherlane.keyservice.tls.key", "/nowhere", "tls.key");
     try_with("cipherlane.keyservice.tls.key", in_folder(folder, "server.key"), "tls.key"); /* of another certificate */
-    try_with("cipherlane.failure.action", "skip", "failure.action");
+    try_with("cipherlane.failure.action", "skipp", "failure.action");
+    try_with("cipherlane.failure.action", "dead-letter", NULL);
     try_with("cipherlane.failure.action", "fail", NULL);
     cl_client *client = NULL;
     cl_error error = {0};

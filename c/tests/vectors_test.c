@@ -229,7 +229,7 @@ static void write_one(const json_t *vector, const json_t *input)
                    "\"key\":\"XZ241U6PBUWd/lM6MyslJdEkJucsNffpgmGoJ9AWTnw=\",\"refresh_in\":150,\"expires_in\":300}",
                    mode);
     answer_body = text;
-    check_code(vector, cl_encrypt(client, "claims", value, buffer, sizeof buffer, &out, &error));
+    check_code(vector, cl_encrypt(client, "claims", value, NULL, buffer, sizeof buffer, &out, &error));
     if (good(vector)) {
         const char *action = json_string_value(json_object_get(json_object_get(vector, "output"), "action"));
         bool unchanged = strcmp(action, "unchanged") == 0;

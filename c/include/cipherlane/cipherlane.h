@@ -13,7 +13,7 @@
  *
  *     uint8_t buffer[4096 + CL_ENVELOPE_OVERHEAD];
  *     cl_bytes envelope;
- *     if (cl_encrypt(client, "claims", (cl_bytes){value, size}, buffer, sizeof buffer, &envelope, &error) != CL_OK)
+ *     if (cl_encrypt(client, "claims", (cl_bytes){value, size}, NULL, buffer, sizeof buffer, &envelope, &error) != CL_OK)
  *         fail(error.message);                         // nothing may be sent
  *
  * Ownership: every buffer belongs to the caller; handles are freed with their own function, which accepts NULL.
@@ -100,6 +100,21 @@ typedef struct cl_bytes {
     size_t size;
 } cl_bytes;
 
+/* What a client counted since it was made; in a forked child some of it since its first use there (spec/kafka.md, "Numbers"). */
+typedef struct cl_numbers {
+    uint64_t records_encrypted;
+    uint64_t records_decrypted;
+    uint64_t failures[CL_CODES]; /* by code: records that ended in an error */
+    uint64_t skipped;            /* by failure action, in the librdkafka drop-in */
+    uint64_t dead_lettered;
+    uint64_t marked;
+    uint64_t plaintext_accepted; /* read in the clear because the policy accepts plaintext */
+    uint64_t key_requests;       /* calls to an address of the key service */
+    uint64_t key_request_failures;
+    uint64_t keys_cached;        /* data keys held now */
+    uint64_t lease_seconds_left; /* until the first lease of them ends; 0 without keys */
+} cl_numbers;
+
 typedef struct cl_config cl_config;
 typedef struct cl_client cl_client;
 
@@ -136,21 +151,31 @@ CL_API void cl_config_free(cl_config *config);
  */
 CL_API cl_code cl_client_new(cl_client **client, const cl_config *config, cl_error *error);
 
-/* Wipes all keys and frees the client. No other thread may be using it. */
+/*
+ * Tells the key service what was encrypted since the last report, waiting at most a second [CL-KEY-017], then wipes all keys and frees the
+ * client. No other thread may be using it. NULL is allowed.
+ */
 CL_API void cl_client_free(cl_client *client);
+
+/* Stores in *numbers what the client counts. Thread-safe; takes the key cache's lock for a moment. CL_INTERNAL: no memory, after a fork. */
+CL_API cl_code cl_client_numbers(cl_client *client, cl_numbers *numbers, cl_error *error);
 
 /*
  * Encrypts `value` for `topic`.
  *
+ * `record_key` is the record's key (NULL: not known; data == NULL: the key is null); in the topics of cipherlane.record.key.topics it is
+ * bound, and CL_RECORD_KEY_UNAVAILABLE refuses what comes without [CL-KAF-030] [CL-KAF-031]. In the topics of
+ * cipherlane.compression.topics the value is compressed first if that makes it shorter [CL-ENV-045].
  * *out is then what may be sent: in a topic of mode `encrypt` the envelope, in `buffer`; in a topic of mode `clear` the
  * value itself [CL-ENV-041]; for a null value null [CL-ENV-040] (unless the topic is forbidden). On an error *out is null
  * and nothing may be sent [CL-ENV-044]. `buffer` holds `capacity` bytes, value.size + CL_ENVELOPE_OVERHEAD is enough, and must not overlap the
  * value. Allocates nothing when the thread has encrypted for the topic before.
+ * A failed call may have written to `buffer`; no plaintext stays there.
  *
- * Errors: of the layers input, policy, key-service, key-id, and CL_BUFFER_TOO_SMALL.
+ * Errors: of the layers input, policy, key-service, key-id, CL_RECORD_KEY_UNAVAILABLE, and CL_BUFFER_TOO_SMALL.
  */
-CL_API cl_code cl_encrypt(cl_client *client, const char *topic, cl_bytes value, uint8_t *buffer, size_t capacity,
-                          cl_bytes *out, cl_error *error);
+CL_API cl_code cl_encrypt(cl_client *client, const char *topic, cl_bytes value, const cl_bytes *record_key,
+                          uint8_t *buffer, size_t capacity, cl_bytes *out, cl_error *error);
 
 /*
  * Decrypts `value`, read from `topic`.

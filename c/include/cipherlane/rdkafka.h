@@ -14,6 +14,10 @@
  * Delivery reports show the application's own payload and opaque. RD_KAFKA_MSG_F_FREE and _COPY mean what they mean.
  * Consuming: a value that cannot be decrypted comes as a message with err RD_KAFKA_RESP_ERR__VALUE_DESERIALIZATION, whose payload is
  * the text of the error (as librdkafka does for its own errors); topic, partition, offset, key and headers stay [CL-KAF-010].
+ * That is what cipherlane.failure.action = fail does, the default. `skip` leaves out records that will never be readable, `dead-letter` puts them
+ * into another topic first (waiting for the broker's acknowledgement, 30 s at most), `mark` hands over the ciphertext with the header
+ * cipherlane.error; what concerns more than the record, such as a key service that cannot be reached, is an error under each of them
+ * [CL-KAF-020]. rd_kafka_event_message_count also counts messages that are left out.
  * Threads: as librdkafka's functions.
  */
 #ifndef CIPHERLANE_RDKAFKA_H
@@ -28,6 +32,9 @@ extern "C" {
 
 /* What the calling thread's last call was refused for, or NULL if it was not refused. */
 CL_API const char *cl_rd_kafka_refusal(void);
+
+/* What the client of a handle counts (cl_client_numbers). RD_KAFKA_RESP_ERR__INVALID_ARG: not a handle of cl_rd_kafka_new. */
+CL_API rd_kafka_resp_err_t cl_rd_kafka_numbers(rd_kafka_t *rk, cl_numbers *numbers);
 
 /* Each has the shape of the function of librdkafka behind "cl_". */
 CL_API rd_kafka_conf_t *cl_rd_kafka_conf_new(void);
