@@ -9,8 +9,6 @@
 #include <openssl/params.h>
 #include <sys/random.h>
 
-#define BLOCK_SIZE 16U
-
 cl_code cl_algorithms_open(cl_algorithms *algorithms)
 {
     algorithms->gcm = EVP_CIPHER_fetch(NULL, "AES-256-GCM", NULL);
@@ -33,78 +31,98 @@ static OSSL_PARAM octets(const char *name, const void *data, size_t size)
     return OSSL_PARAM_construct_octet_string(name, (void *)(uintptr_t)data, size);
 }
 
-cl_code cl_key_id(const cl_algorithms *algorithms, const uint8_t key[CL_KEY_SIZE], cl_kid *kid)
+cl_code cl_hkdf(const cl_algorithms *algorithms, const cl_hkdf_input *input, uint8_t *out, size_t size)
 {
-    static const char INFO[] = "cipherlane v1 key id";
     char digest[] = "SHA256";
     OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
-                               octets(OSSL_KDF_PARAM_KEY, key, CL_KEY_SIZE), octets(OSSL_KDF_PARAM_SALT, "", 0),
-                               octets(OSSL_KDF_PARAM_INFO, INFO, sizeof INFO - 1), OSSL_PARAM_construct_end()};
+                               octets(OSSL_KDF_PARAM_KEY, input->key.data, input->key.size),
+                               octets(OSSL_KDF_PARAM_SALT, input->salt.data, input->salt.size),
+                               octets(OSSL_KDF_PARAM_INFO, input->info.data, input->info.size),
+                               OSSL_PARAM_construct_end()};
     EVP_KDF_CTX *context = EVP_KDF_CTX_new(algorithms->hkdf);
-    bool derived = context != NULL && EVP_KDF_derive(context, kid->bytes, CL_KID_SIZE, parameters) == 1;
+    bool derived = context != NULL && EVP_KDF_derive(context, out, size, parameters) == 1;
     EVP_KDF_CTX_free(context);
     return derived ? CL_OK : CL_INTERNAL;
 }
 
+cl_code cl_key_id(const cl_algorithms *algorithms, const uint8_t key[CL_KEY_SIZE], cl_kid *kid)
+{
+    static const uint8_t INFO[20] = "cipherlane v1 key id";
+    static const uint8_t NONE[1];
+    const cl_hkdf_input input = {{key, CL_KEY_SIZE}, {NONE, 0}, {INFO, sizeof INFO}};
+    return cl_hkdf(algorithms, &input, kid->bytes, CL_KID_SIZE);
+}
+
 /* K1 of CMAC: one shift to the left in GF(2^128). */
-static void double_block(uint8_t block[BLOCK_SIZE])
+static void double_block(uint8_t block[CL_BLOCK_SIZE])
 {
     uint8_t carry = 0;
-    for (size_t i = BLOCK_SIZE; i-- > 0;) {
+    for (size_t i = CL_BLOCK_SIZE; i-- > 0;) {
         uint8_t next = block[i] >> 7U;
         block[i] = (uint8_t)((uint8_t)(block[i] << 1U) | carry);
         carry = next;
     }
-    block[BLOCK_SIZE - 1] ^= (uint8_t)(carry * 0x87U);
+    block[CL_BLOCK_SIZE - 1] ^= (uint8_t)(carry * 0x87U);
 }
 
-static bool encrypt_block(EVP_CIPHER_CTX *aes, const uint8_t in[BLOCK_SIZE], uint8_t out[BLOCK_SIZE])
+static bool encrypt_block(EVP_CIPHER_CTX *aes, const uint8_t in[CL_BLOCK_SIZE], uint8_t out[CL_BLOCK_SIZE])
 {
     int written = 0;
-    return EVP_EncryptUpdate(aes, out, &written, in, (int)BLOCK_SIZE) == 1 && written == (int)BLOCK_SIZE;
+    return EVP_EncryptUpdate(aes, out, &written, in, (int)CL_BLOCK_SIZE) == 1 && written == (int)CL_BLOCK_SIZE;
 }
 
-/* One half of the derived key: AES of (0 counter 58 00 ‖ salt) ⊕ K1. */
-static bool derive_half(EVP_CIPHER_CTX *aes, uint8_t counter, const uint8_t salt[CL_SALT_SIZE],
-                        const uint8_t k1[BLOCK_SIZE], uint8_t out[BLOCK_SIZE])
+/* AES(block ⊕ K1): the CMAC of a message of exactly one block. */
+static bool mac_block(EVP_CIPHER_CTX *aes, const uint8_t k1[CL_BLOCK_SIZE], const uint8_t block[CL_BLOCK_SIZE],
+                      uint8_t out[CL_BLOCK_SIZE])
 {
-    uint8_t block[BLOCK_SIZE] = {0x00, counter, 0x58, 0x00};
-    memcpy(block + 4, salt, CL_SALT_SIZE);
-    for (size_t i = 0; i < BLOCK_SIZE; i++) {
-        block[i] ^= k1[i];
+    uint8_t masked[CL_BLOCK_SIZE];
+    for (size_t i = 0; i < CL_BLOCK_SIZE; i++) {
+        masked[i] = block[i] ^ k1[i];
     }
-    bool done = encrypt_block(aes, block, out);
-    OPENSSL_cleanse(block, sizeof block);
+    bool done = encrypt_block(aes, masked, out);
+    OPENSSL_cleanse(masked, sizeof masked);
     return done;
 }
 
-static bool derive(const cl_algorithms *algorithms, const uint8_t key[CL_KEY_SIZE], const uint8_t salt[CL_SALT_SIZE],
-                   uint8_t out[CL_KEY_SIZE])
+cl_code cl_cmac_blocks(const cl_algorithms *algorithms, const uint8_t key[CL_KEY_SIZE], const cl_block *blocks,
+                       size_t count, cl_block *out)
 {
-    static const uint8_t ZERO[BLOCK_SIZE];
-    uint8_t k1[BLOCK_SIZE];
+    static const uint8_t ZERO[CL_BLOCK_SIZE];
+    uint8_t k1[CL_BLOCK_SIZE];
     EVP_CIPHER_CTX *aes = EVP_CIPHER_CTX_new();
     bool done = aes != NULL && EVP_EncryptInit_ex2(aes, algorithms->block, key, NULL, NULL) == 1 &&
                 EVP_CIPHER_CTX_set_padding(aes, 0) == 1 && encrypt_block(aes, ZERO, k1);
     if (done) {
         double_block(k1);
-        done = derive_half(aes, 1, salt, k1, out) && derive_half(aes, 2, salt, k1, out + BLOCK_SIZE);
+        for (size_t i = 0; done && i < count; i++) {
+            done = mac_block(aes, k1, blocks[i].bytes, out[i].bytes);
+        }
         OPENSSL_cleanse(k1, sizeof k1);
     }
     EVP_CIPHER_CTX_free(aes);
-    return done;
+    return done ? CL_OK : CL_INTERNAL;
+}
+
+/* The two halves of the key: CMAC of (0 counter 58 00 ‖ salt) for the counters 1 and 2. */
+static cl_code derive(const cl_algorithms *algorithms, const uint8_t key[CL_KEY_SIZE], const uint8_t salt[CL_SALT_SIZE],
+                      cl_block halves[2])
+{
+    cl_block blocks[2] = {{{0x00, 1, 0x58, 0x00}}, {{0x00, 2, 0x58, 0x00}}};
+    memcpy(blocks[0].bytes + 4, salt, CL_SALT_SIZE);
+    memcpy(blocks[1].bytes + 4, salt, CL_SALT_SIZE);
+    return cl_cmac_blocks(algorithms, key, blocks, 2, halves);
 }
 
 EVP_CIPHER_CTX *cl_cipher_new(const cl_algorithms *algorithms, const uint8_t key[CL_KEY_SIZE],
                               const uint8_t salt[CL_SALT_SIZE], bool encrypt)
 {
-    uint8_t derived[CL_KEY_SIZE];
-    if (!derive(algorithms, key, salt, derived)) {
+    cl_block derived[2];
+    if (derive(algorithms, key, salt, derived) != CL_OK) {
         return NULL;
     }
     EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
-    bool keyed =
-        context != NULL && EVP_CipherInit_ex2(context, algorithms->gcm, derived, NULL, encrypt ? 1 : 0, NULL) == 1;
+    bool keyed = context != NULL &&
+                 EVP_CipherInit_ex2(context, algorithms->gcm, derived[0].bytes, NULL, encrypt ? 1 : 0, NULL) == 1;
     OPENSSL_cleanse(derived, sizeof derived);
     if (!keyed) {
         EVP_CIPHER_CTX_free(context);

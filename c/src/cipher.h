@@ -28,9 +28,28 @@ typedef struct cl_aead_input {
     cl_bytes text; /* plaintext, or ciphertext without tag */
 } cl_aead_input;
 
+#define CL_BLOCK_SIZE 16U /* of AES */
+
+typedef struct cl_block {
+    uint8_t bytes[CL_BLOCK_SIZE];
+} cl_block;
+
+typedef struct cl_hkdf_input {
+    cl_bytes key;
+    cl_bytes salt;
+    cl_bytes info;
+} cl_hkdf_input;
+
 /* CL_OK or CL_INTERNAL; what was opened is closed by cl_algorithms_close also after a failure. */
 cl_code cl_algorithms_open(cl_algorithms *algorithms);
 void cl_algorithms_close(cl_algorithms *algorithms);
+
+/* HKDF-SHA256 (RFC 5869). CL_OK or CL_INTERNAL, also for a size that HKDF does not give. */
+cl_code cl_hkdf(const cl_algorithms *algorithms, const cl_hkdf_input *input, uint8_t *out, size_t size);
+
+/* AES-256-CMAC of messages of one block each under one key, which is all that XAES-256-GCM needs. CL_OK or CL_INTERNAL. */
+cl_code cl_cmac_blocks(const cl_algorithms *algorithms, const uint8_t key[CL_KEY_SIZE], const cl_block *blocks,
+                       size_t count, cl_block *out);
 
 /* The key id of a data key [CL-ENV-020]. CL_OK or CL_INTERNAL. */
 cl_code cl_key_id(const cl_algorithms *algorithms, const uint8_t key[CL_KEY_SIZE], cl_kid *kid);

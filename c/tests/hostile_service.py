@@ -2,7 +2,7 @@
 
 Usage: hostile_service.py CERTIFICATE KEY CA. Prints {"port": N}; then takes one JSON command a line and answers each
 with one line. {"topic": T, "do": {...}} sets what happens to requests for a topic (merged over good behaviour; {} heals it);
-{"count": T} tells how many requests there were for it; {"last": T} gives the last request. Ends with standard input.
+{"count": T} tells how many requests there were for it; {"last": T} gives the last request, {"peer": T} the common name in its client's certificate. Ends with standard input.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ BEHAVIOUR: dict[str, dict] = {}
 COUNTS: dict[str, int] = {}
 LAST: dict[str, dict] = {}
 KEYS: dict[str, bytes] = {}
+PEERS: dict[str, str] = {}
 
 
 def kid_of(key: bytes) -> str:
@@ -75,6 +76,7 @@ class Handler(BaseHTTPRequestHandler):
         with LOCK:
             COUNTS[topic] = COUNTS.get(topic, 0) + 1
             LAST[topic] = request
+            PEERS[topic] = next(value for part in self.connection.getpeercert()["subject"] for name, value in part if name == "commonName")
             do = dict(BEHAVIOUR.get(topic, {}))
         time.sleep(do.get("delay", 0))
         if do.get("drop"):
@@ -106,6 +108,8 @@ def obey(command: dict) -> object:
             return COUNTS.get(command["count"], 0)
         if "last" in command:
             return LAST.get(command["last"])
+        if "peer" in command:
+            return PEERS.get(command["peer"])
         BEHAVIOUR[command["topic"]] = command["do"]
         return True
 

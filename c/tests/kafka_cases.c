@@ -2,118 +2,11 @@
  * The drop-in for librdkafka against a real broker and a real key service, whose addresses kafka_e2e.py puts into the
  * environment. Covers CL-KAF-001, CL-KAF-002, CL-KAF-003, CL-KAF-010, CL-KAF-011, CL-KAF-012. Canaries are for the scan of the disk.
  */
-#include "check.h"
+#include "kafka_support.h"
 
-#include <cipherlane/rdkafka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define CANARY "canary-5f1d7c3ab9e04d62"
-#define SLOW 20000 /* ms */
-
-static const char *env(const char *name)
-{
-    const char *value = getenv(name);
-    return value == NULL ? "" : value;
-}
-
-static void set(rd_kafka_conf_t *conf, const char *name, const char *value)
-{
-    char errstr[512];
-    if (!CHECK(rd_kafka_conf_set(conf, name, value, errstr, sizeof errstr) == RD_KAFKA_CONF_OK)) {
-        (void)fprintf(stderr, "  %s\n", errstr);
-    }
-}
-
-static void set_common(rd_kafka_conf_t *conf)
-{
-    set(conf, "bootstrap.servers", env("CL_BOOTSTRAP"));
-}
-
-/* A configuration with the settings of a role ("producer", "consumer", "stranger"). */
-static rd_kafka_conf_t *configure(const char *role)
-{
-    char path[512];
-    rd_kafka_conf_t *conf = cl_rd_kafka_conf_new();
-    set_common(conf);
-    set(conf, "interceptor.classes", "cipherlane");
-    set(conf, "cipherlane.keyservice.urls", env("CL_URL"));
-    set(conf, "cipherlane.keyservice.tls.ca", env("CL_CA"));
-    (void)snprintf(path, sizeof path, "%s/%s.pem", env("CL_PKI"), role);
-    set(conf, "cipherlane.keyservice.tls.certificate", path);
-    (void)snprintf(path, sizeof path, "%s/%s-key.pem", env("CL_PKI"), role);
-    set(conf, "cipherlane.keyservice.tls.key", path);
-    return conf;
-}
-
-static rd_kafka_t *make(rd_kafka_type_t type, rd_kafka_conf_t *conf)
-{
-    char errstr[512];
-    rd_kafka_t *rk = cl_rd_kafka_new(type, conf, errstr, sizeof errstr);
-    if (!CHECK(rk != NULL)) {
-        (void)fprintf(stderr, "  %s\n", errstr);
-        exit(1);
-    }
-    return rk;
-}
-
-static void finish_producer(rd_kafka_t *rk)
-{
-    CHECK(rd_kafka_flush(rk, SLOW) == RD_KAFKA_RESP_ERR_NO_ERROR);
-    cl_rd_kafka_destroy(rk);
-}
-
-/* A consumer of ours that is assigned partition 0 of a topic from its beginning. */
-static rd_kafka_t *consumer_of(const char *topic, rd_kafka_conf_t *conf)
-{
-    set(conf, "group.id", topic);
-    set(conf, "enable.auto.commit", "false");
-    rd_kafka_t *rk = make(RD_KAFKA_CONSUMER, conf);
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_topic_partition_list_add(list, topic, 0)->offset = RD_KAFKA_OFFSET_BEGINNING;
-    CHECK(rd_kafka_assign(rk, list) == RD_KAFKA_RESP_ERR_NO_ERROR);
-    rd_kafka_topic_partition_list_destroy(list);
-    (void)rd_kafka_poll_set_consumer(rk);
-    return rk;
-}
-
-static void finish_consumer(rd_kafka_t *rk)
-{
-    (void)rd_kafka_consumer_close(rk);
-    cl_rd_kafka_destroy(rk);
-}
-
-static bool is(const rd_kafka_message_t *message, const char *value)
-{
-    if (value == NULL) {
-        return message->payload == NULL && message->len == 0;
-    }
-    return message->payload != NULL && message->len == strlen(value) &&
-           memcmp(message->payload, value, message->len) == 0;
-}
-
-/* Reads as many messages as there are values and compares them, in order; "!" stands for an error. */
-static void expect(const char *topic, const char *const *values, size_t count)
-{
-    rd_kafka_t *rk = consumer_of(topic, configure("consumer"));
-    for (size_t i = 0; i < count;) {
-        rd_kafka_message_t *message = cl_rd_kafka_consumer_poll(rk, SLOW);
-        if (!CHECK(message != NULL)) {
-            break;
-        }
-        if (values[i] != NULL && strcmp(values[i], "!") == 0) {
-            CHECK(message->err == RD_KAFKA_RESP_ERR__VALUE_DESERIALIZATION);
-            CHECK(strstr(rd_kafka_message_errstr(message), topic) != NULL && message->offset == (int64_t)i);
-            CHECK(strstr(rd_kafka_message_errstr(message), "partition 0") != NULL);
-        } else if (!CHECK(message->err == RD_KAFKA_RESP_ERR_NO_ERROR && is(message, values[i]))) {
-            (void)fprintf(stderr, "  %s: %zu: %s\n", topic, i, rd_kafka_message_errstr(message));
-        }
-        cl_rd_kafka_message_destroy(message);
-        i++;
-    }
-    finish_consumer(rk);
-}
 
 /* What the delivery reports showed. */
 static struct {
@@ -126,7 +19,7 @@ static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *message, void 
     (void)rk, (void)opaque;
     const char *sent = message->_private;
     delivered.count++;
-    delivered.same = delivered.same && message->err == RD_KAFKA_RESP_ERR_NO_ERROR && is(message, sent);
+    delivered.same = delivered.same && message->err == RD_KAFKA_RESP_ERR_NO_ERROR && kafka_is(message, sent);
 }
 
 static void on_delivery_old(rd_kafka_t *rk, void *payload, size_t len, rd_kafka_resp_err_t err, void *opaque,
@@ -172,38 +65,38 @@ static const char *const ALL[] = {
 
 static void all_forms(void)
 {
-    rd_kafka_conf_t *conf = configure("producer");
+    rd_kafka_conf_t *conf = kafka_configure("producer");
     cl_rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
-    rd_kafka_t *rk = make(RD_KAFKA_PRODUCER, conf);
+    rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, conf);
     produce_all("enc.forms", rk);
-    finish_producer(rk);
+    kafka_finish_producer(rk);
     CHECK(delivered.count == 9 && delivered.same);
-    expect("enc.forms", ALL, 9);
+    kafka_expect("enc.forms", ALL, 9);
 }
 
 static void old_reports(void)
 {
-    rd_kafka_conf_t *conf = configure("producer");
+    rd_kafka_conf_t *conf = kafka_configure("producer");
     cl_rd_kafka_conf_set_dr_cb(conf, on_delivery_old);
-    rd_kafka_t *rk = make(RD_KAFKA_PRODUCER, conf);
+    rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, conf);
     produce_all("enc.old", rk);
-    finish_producer(rk);
+    kafka_finish_producer(rk);
     CHECK(delivered.count == 9 && delivered.same);
 }
 
 static void no_reports(void)
 {
-    rd_kafka_t *rk = make(RD_KAFKA_PRODUCER, configure("producer"));
+    rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, kafka_configure("producer"));
     produce_all("enc.none", rk);
-    finish_producer(rk);
-    expect("enc.none", ALL, 9);
+    kafka_finish_producer(rk);
+    kafka_expect("enc.none", ALL, 9);
 }
 
 static void report_events(void)
 {
-    rd_kafka_conf_t *conf = configure("producer");
+    rd_kafka_conf_t *conf = kafka_configure("producer");
     cl_rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR);
-    rd_kafka_t *rk = make(RD_KAFKA_PRODUCER, conf);
+    rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, conf);
     rd_kafka_queue_t *queue = cl_rd_kafka_queue_get_main(rk);
     produce_all("enc.events", rk);
     while (delivered.count < 9) {
@@ -219,26 +112,26 @@ static void report_events(void)
     }
     CHECK(delivered.count == 9 && delivered.same);
     cl_rd_kafka_queue_destroy(queue);
-    finish_producer(rk);
+    kafka_finish_producer(rk);
 }
 
 /* A copy of a configuration is as good as the configuration. */
 static void duplicated(void)
 {
-    rd_kafka_conf_t *conf = configure("producer");
+    rd_kafka_conf_t *conf = kafka_configure("producer");
     cl_rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
     rd_kafka_conf_t *copy = rd_kafka_conf_dup(conf);
     rd_kafka_conf_destroy(conf);
-    rd_kafka_t *rk = make(RD_KAFKA_PRODUCER, copy);
+    rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, copy);
     produce_all("enc.dup", rk);
-    finish_producer(rk);
+    kafka_finish_producer(rk);
     CHECK(delivered.count == 9 && delivered.same);
 }
 
 /* Key, headers and timestamp arrive as given [CL-KAF-003] [CL-KAF-012]. */
 static void metadata(void)
 {
-    rd_kafka_t *rk = consumer_of("enc.forms", configure("consumer"));
+    rd_kafka_t *rk = kafka_consumer("enc.forms", kafka_configure("consumer"));
     for (int i = 0; i < 9; i++) {
         rd_kafka_message_t *message = cl_rd_kafka_consumer_poll(rk, SLOW);
         if (i == 4 && CHECK(message != NULL)) {
@@ -252,14 +145,14 @@ static void metadata(void)
         }
         cl_rd_kafka_message_destroy(message);
     }
-    finish_consumer(rk);
+    kafka_finish_consumer(rk);
 }
 
 static int called;
 
 static void on_message(rd_kafka_message_t *message, void *opaque)
 {
-    CHECK(opaque == &called && is(message, ALL[called]));
+    CHECK(opaque == &called && kafka_is(message, ALL[called]));
     called++;
 }
 
@@ -267,27 +160,27 @@ static void on_message(rd_kafka_message_t *message, void *opaque)
 static void other_ways(void)
 {
     rd_kafka_message_t *messages[9];
-    rd_kafka_t *rk = consumer_of("enc.forms", configure("consumer"));
+    rd_kafka_t *rk = kafka_consumer("enc.forms", kafka_configure("consumer"));
     rd_kafka_queue_t *queue = cl_rd_kafka_queue_get_consumer(rk);
     for (ssize_t got = 0, i = 0; got < 9; got += i) {
         i = cl_rd_kafka_consume_batch_queue(queue, 2000, messages, 9 - (size_t)got);
         for (ssize_t j = 0; j < i; j++) {
-            CHECK(is(messages[j], ALL[got + j]));
+            CHECK(kafka_is(messages[j], ALL[got + j]));
             cl_rd_kafka_message_destroy(messages[j]);
         }
     }
     cl_rd_kafka_queue_destroy(queue);
-    finish_consumer(rk);
+    kafka_finish_consumer(rk);
 
-    rk = consumer_of("enc.forms", configure("consumer"));
+    rk = kafka_consumer("enc.forms", kafka_configure("consumer"));
     queue = cl_rd_kafka_queue_get_consumer(rk);
     for (called = 0; called < 9;) {
         CHECK(cl_rd_kafka_consume_callback_queue(queue, 2000, on_message, &called) >= 0);
     }
     cl_rd_kafka_queue_destroy(queue);
-    finish_consumer(rk);
+    kafka_finish_consumer(rk);
 
-    rk = consumer_of("enc.forms", configure("consumer"));
+    rk = kafka_consumer("enc.forms", kafka_configure("consumer"));
     queue = cl_rd_kafka_queue_get_consumer(rk);
     for (int i = 0; i < 9;) {
         rd_kafka_event_t *event = cl_rd_kafka_queue_poll(queue, SLOW);
@@ -296,27 +189,27 @@ static void other_ways(void)
         }
         for (const rd_kafka_message_t *message = cl_rd_kafka_event_message_next(event); message != NULL;
              message = cl_rd_kafka_event_message_next(event)) {
-            CHECK(is(message, ALL[i++]));
+            CHECK(kafka_is(message, ALL[i++]));
         }
         cl_rd_kafka_event_destroy(event);
     }
     cl_rd_kafka_queue_destroy(queue);
-    finish_consumer(rk);
+    kafka_finish_consumer(rk);
 }
 
 /* The simple consumer: by topic and partition. */
 static void simple_consumer(void)
 {
     rd_kafka_message_t *messages[9];
-    rd_kafka_t *rk = make(RD_KAFKA_CONSUMER, configure("consumer"));
+    rd_kafka_t *rk = kafka_make(RD_KAFKA_CONSUMER, kafka_configure("consumer"));
     rd_kafka_topic_t *rkt = cl_rd_kafka_topic_new(rk, "enc.forms", NULL);
     CHECK(rd_kafka_consume_start(rkt, 0, RD_KAFKA_OFFSET_BEGINNING) == 0);
     rd_kafka_message_t *first = cl_rd_kafka_consume(rkt, 0, SLOW);
-    CHECK(first != NULL && is(first, ALL[0]));
+    CHECK(first != NULL && kafka_is(first, ALL[0]));
     cl_rd_kafka_message_destroy(first);
     ssize_t got = cl_rd_kafka_consume_batch(rkt, 0, SLOW, messages, 3);
     for (ssize_t i = 0; i < got; i++) {
-        CHECK(is(messages[i], ALL[1 + i]));
+        CHECK(kafka_is(messages[i], ALL[1 + i]));
         cl_rd_kafka_message_destroy(messages[i]);
     }
     called = 1 + (int)got;
@@ -331,11 +224,11 @@ static void simple_consumer(void)
 static void refused(const char *role, const char *topic, const char *url, const char *code)
 {
     char value[] = CANARY " must not be sent";
-    rd_kafka_conf_t *conf = configure(role);
+    rd_kafka_conf_t *conf = kafka_configure(role);
     if (url != NULL) {
-        set(conf, "cipherlane.keyservice.urls", url);
+        kafka_set(conf, "cipherlane.keyservice.urls", url);
     }
-    rd_kafka_t *rk = make(RD_KAFKA_PRODUCER, conf);
+    rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, conf);
     rd_kafka_topic_t *rkt = cl_rd_kafka_topic_new(rk, topic, NULL);
     CHECK(cl_rd_kafka_produce(rkt, 0, RD_KAFKA_MSG_F_COPY, value, strlen(value), NULL, 0, NULL) == -1);
     CHECK(cl_rd_kafka_last_error() == RD_KAFKA_RESP_ERR__VALUE_SERIALIZATION);
@@ -379,60 +272,39 @@ static void clear_topic(void)
 {
     static const char *const VALUES[] = {"in the clear"};
     char value[] = "in the clear";
-    rd_kafka_t *rk = make(RD_KAFKA_PRODUCER, configure("producer"));
+    rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, kafka_configure("producer"));
     CHECK(cl_rd_kafka_producev(rk, RD_KAFKA_V_TOPIC("clear.a"), RD_KAFKA_V_VALUE(value, strlen(value)),
                                RD_KAFKA_V_END) == RD_KAFKA_RESP_ERR_NO_ERROR);
-    finish_producer(rk);
-    expect("clear.a", VALUES, 1);
+    kafka_finish_producer(rk);
+    kafka_expect("clear.a", VALUES, 1);
 }
 
 /* The limit counts the envelope. */
 static void too_large(void)
 {
     static char value[1950];
-    rd_kafka_conf_t *conf = configure("producer");
-    set(conf, "message.max.bytes", "2000");
-    rd_kafka_t *rk = make(RD_KAFKA_PRODUCER, conf);
+    rd_kafka_conf_t *conf = kafka_configure("producer");
+    kafka_set(conf, "message.max.bytes", "2000");
+    rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, conf);
     rd_kafka_topic_t *rkt = cl_rd_kafka_topic_new(rk, "enc.large", NULL);
     memset(value, 'x', sizeof value);
     CHECK(cl_rd_kafka_produce(rkt, 0, RD_KAFKA_MSG_F_COPY, value, sizeof value, NULL, 0, NULL) == -1);
     CHECK(cl_rd_kafka_last_error() == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE && cl_rd_kafka_refusal() == NULL);
     CHECK(cl_rd_kafka_produce(rkt, 0, RD_KAFKA_MSG_F_COPY, value, 1700, NULL, 0, NULL) == 0);
     rd_kafka_topic_destroy(rkt);
-    finish_producer(rk);
+    kafka_finish_producer(rk);
 }
 
 static void long_values(void)
 {
     static char value[200001];
     static const char *const VALUES[] = {value};
-    rd_kafka_t *rk = make(RD_KAFKA_PRODUCER, configure("producer"));
+    rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, kafka_configure("producer"));
     memset(value, 'y', sizeof value - 1);
     CHECK(cl_rd_kafka_producev(rk, RD_KAFKA_V_TOPIC("enc.long"), RD_KAFKA_V_VALUE(value, sizeof value - 1),
                                RD_KAFKA_V_END) == RD_KAFKA_RESP_ERR_NO_ERROR);
-    finish_producer(rk);
-    expect("enc.long", VALUES, 1);
-}
-
-/* librdkafka as it is, without us: what somebody else may put into a topic. */
-static void raw_produce(const char *topic, void *value, size_t size)
-{
-    char errstr[512];
-    rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    set_common(conf);
-    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, errstr, sizeof errstr);
-    CHECK(rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(0), RD_KAFKA_V_VALUE(value, size),
-                            RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END) == RD_KAFKA_RESP_ERR_NO_ERROR);
-    CHECK(rd_kafka_flush(rk, SLOW) == RD_KAFKA_RESP_ERR_NO_ERROR);
-    rd_kafka_destroy(rk);
-}
-
-static void our_produce(const char *topic, char *value)
-{
-    rd_kafka_t *rk = make(RD_KAFKA_PRODUCER, configure("producer"));
-    CHECK(cl_rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(0),
-                               RD_KAFKA_V_VALUE(value, strlen(value)), RD_KAFKA_V_END) == RD_KAFKA_RESP_ERR_NO_ERROR);
-    finish_producer(rk);
+    kafka_finish_producer(rk);
+    kafka_expect("enc.long", VALUES, 1);
 }
 
 /* Injected plaintext and damaged envelopes are errors at their place; their neighbours are readable [CL-KAF-011]. */
@@ -442,14 +314,14 @@ static void injected(void)
     char before[] = "before";
     char after[] = "after";
     uint8_t envelope[80] = {0xC1, 0x9E, 0x01};
-    our_produce("enc.injected", before);
-    raw_produce("enc.injected", after, strlen(after));      /* plaintext */
-    raw_produce("enc.injected", envelope, sizeof envelope); /* an unknown kid */
-    raw_produce("enc.injected", envelope, 20);              /* cut */
+    kafka_ours("enc.injected", before);
+    kafka_raw("enc.injected", after, strlen(after));      /* plaintext */
+    kafka_raw("enc.injected", envelope, sizeof envelope); /* an unknown kid */
+    kafka_raw("enc.injected", envelope, 20);              /* cut */
     envelope[2] = 9;
-    raw_produce("enc.injected", envelope, sizeof envelope); /* a version of tomorrow */
-    our_produce("enc.injected", after);
-    expect("enc.injected", VALUES, 6);
+    kafka_raw("enc.injected", envelope, sizeof envelope); /* a version of tomorrow */
+    kafka_ours("enc.injected", after);
+    kafka_expect("enc.injected", VALUES, 6);
 }
 
 int main(void)

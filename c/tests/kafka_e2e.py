@@ -1,6 +1,6 @@
 """The librdkafka drop-in and the preload library against a real broker and a real key service.
 
-Usage: kafka_e2e.py BUILD_FOLDER RESULTS_FOLDER. Starts both servers, runs the C cases, then unchanged programs under the
+Usage: kafka_e2e.py BUILD_FOLDER RESULTS_FOLDER [CASE …]. Starts both servers, runs the C cases, then unchanged programs under the
 preload library, and scans the broker's log segments for canaries: there must be none. Writes JUnit XML.
 """
 
@@ -22,7 +22,8 @@ C = Path(__file__).resolve().parent.parent
 ROOT = C.parent
 CANARY = b"canary-"
 TOPICS = [f"enc.{name}:1" for name in "forms old none events dup refused large long injected kcat python cpp example java".split()]
-TOPICS += ["clear.a:1", "forbid.a:1"]
+TOPICS += [f"enc.act.{action}:1" for action in "fail skip letters letters.dead-letter same mark".split()]
+TOPICS += ["enc.bound:1", "enc.zstd:1", "clear.a:1", "forbid.a:1"]
 
 
 class Server:
@@ -107,9 +108,10 @@ def check(condition: bool, what: object) -> None:
 
 def drop_in(bench: Bench) -> None:
     """The C cases write their own results."""
-    environment = {**bench.environment, "CL_SUITE": "asan-kafka_cases"}
-    done = subprocess.run([str(bench.build / "asan/tests/kafka_cases")], env=environment, timeout=240, check=False)
-    check(done.returncode == 0, f"kafka_cases ended with {done.returncode}")
+    for program in ("kafka_cases", "action_cases"):
+        environment = {**bench.environment, "CL_SUITE": f"asan-{program}"}
+        done = subprocess.run([str(bench.build / "asan/tests" / program)], env=environment, timeout=240, check=False)
+        check(done.returncode == 0, f"{program} ended with {done.returncode}")
 
 
 def kcat(bench: Bench) -> None:
@@ -328,7 +330,8 @@ def main() -> int:
     try:
         bench = Bench(build, folder, TOPICS)
         try:
-            passed = [run(case, bench, suite) for case in CASES]
+            wanted = [case for case in CASES if not sys.argv[3:] or case.__name__ in sys.argv[3:]]
+            passed = [run(case, bench, suite) for case in wanted]
         finally:
             bench.stop()
     finally:

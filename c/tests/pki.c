@@ -76,6 +76,7 @@ void make_pki(const char *folder)
     issue(folder, "server", ca, ca_key, "IP:127.0.0.1,DNS:localhost");
     issue(folder, "wrongname", ca, ca_key, "DNS:elsewhere.example");
     issue(folder, "client", ca, ca_key, "URI:spiffe://example.org/test");
+    issue(folder, "client2", ca, ca_key, "URI:spiffe://example.org/test");
     X509_free(ca);
     EVP_PKEY_free(ca_key);
 }

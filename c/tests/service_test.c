@@ -247,7 +247,8 @@ static void forked(void)
     CHECK(memcmp(parent + 20, theirs + 20, 20) != 0); /* another session */
     expect(client, "forked", CL_OK);                  /* the parent goes on in its own */
     CHECK(memcmp(parent + 20, envelope_bytes + 20, 20) == 0 && memcmp(parent + 40, envelope_bytes + 40, 4) != 0);
-    CHECK(requests("forked") >= 3); /* parent, child to encrypt, child to decrypt, and what the child reports at its end */
+    CHECK(requests("forked") >=
+          3); /* parent, child to encrypt, child to decrypt, and what the child reports at its end */
     (void)close(pipes[0]);
     (void)close(pipes[1]);
     cl_client_free(client);

@@ -15,7 +15,7 @@ const char *in_folder(const char *folder, const char *name);
 
 /*
  * Makes a CA and what it signs: FOLDER/ca.pem, server.pem and server.key (for 127.0.0.1 and localhost), client.pem and
- * client.key. Aborts when OpenSSL fails.
+ * client.key, client2.pem and client2.key. Aborts when OpenSSL fails.
  */
 void make_pki(const char *folder);
 
