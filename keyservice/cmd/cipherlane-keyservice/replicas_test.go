@@ -99,3 +99,9 @@ func operatedOnVault(t *testing.T, server *testvault.Server, place testvault.Pla
 	}
 	return startIn(t, dir)
 }
+
+func startOnNewVault(t *testing.T) *keyService {
+	t.Helper()
+	server := testvault.Dev(t, true)
+	return operatedOnVault(t, server, server.NewPlace(t), true)
+}

@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -49,9 +50,9 @@ func (p *Policy) readRotation(n node) error {
 			"bytes":   {Read: func(n node) error { return readBytes(n, &rule.Bytes) }},
 		})
 		p.rotation = append(p.rotation, rule)
-		return err
+		return inRule(err, fmt.Sprintf("rotation rule %d", len(p.rotation)))
 	})
-	return err
+	return p.checkRules(n, err)
 }
 
 func readCount(n node, target *int64) error {

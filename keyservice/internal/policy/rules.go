@@ -40,7 +40,7 @@ func inRule(err error, rule string) error {
 }
 
 func (p *Policy) checkRules(n node, err error) error {
-	if rules := len(p.topics) + len(p.grants); err == nil && rules > maxRules {
+	if rules := len(p.topics) + len(p.grants) + len(p.rotation); err == nil && rules > maxRules {
 		return n.Errorf("the policy has more than %d rules", maxRules)
 	}
 	return err

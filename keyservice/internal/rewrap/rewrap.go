@@ -182,12 +182,11 @@ func (j *Job) one(ctx context.Context, p Progress, name string, of int) (Progres
 	if err := j.store.AdvanceKEK(ctx, name, p.Version); err != nil {
 		return p, err
 	}
-	keys, last := 0, time.Now()
-	err := j.store.Rewrap(ctx, name, func(n int) {
-		if keys += n; time.Since(last) > beat {
-			if _, err := j.update(ctx, func(p *Progress) { p.KeysDone += keys }); err == nil {
-				keys, last = 0, time.Now()
-			}
+	last := time.Now()
+	err := j.store.Rewrap(ctx, name, func(keys int) {
+		if keys > 0 || time.Since(last) > beat {
+			last = time.Now()
+			_, _ = j.update(ctx, func(p *Progress) { p.KeysDone += keys }) // if it fails, the next tells
 		}
 	})
 	if err != nil {
@@ -196,6 +195,5 @@ func (j *Job) one(ctx context.Context, p Progress, name string, of int) (Progres
 	return j.update(ctx, func(p *Progress) {
 		p.After, p.KEK = name, ""
 		p.KEKsDone++
-		p.KeysDone += keys
 	})
 }
