@@ -16,7 +16,6 @@ func TestRotationByCount(t *testing.T) {
 	if kid := k.report(t, "t-counted", first, 9, 1).text("kid"); kid != first {
 		t.Fatal("rotated before the limit")
 	}
-	waitFor(t, "the count is in the store", func() bool { return k.countOf(t, "t-counted", first) == 9 })
 	k.stop(t)
 	k = startIn(t, k.Dir)
 	if kid := k.encryptionKey(t, "t-counted").text("kid"); kid != first || k.countOf(t, "t-counted", first) != 9 {
@@ -56,4 +55,27 @@ func (k *keyService) countOf(t *testing.T, scope, kid string) int {
 		}
 	}
 	return -1
+}
+
+// [CL-OPR-007] What was reported outlasts a stop at once, and a kill when it was reported more than two seconds before.
+func TestCountsOutlastTheProcess(t *testing.T) {
+	k := startOperated(t)
+	kid := k.encryptionKey(t, "claims").text("kid")
+	k.report(t, "claims", kid, 3, 30)
+	k.stop(t)
+	k = startIn(t, k.Dir)
+	if count := k.countOf(t, "claims", kid); count != 3 {
+		t.Fatal(count, "after a stop")
+	}
+	k.report(t, "claims", kid, 4, 40)
+	time.Sleep(2500 * time.Millisecond)
+	k.report(t, "claims", kid, 100, 100) // may be lost
+	if err := k.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-k.done
+	k = startIn(t, k.Dir)
+	if count := k.countOf(t, "claims", kid); count != 7 && count != 107 {
+		t.Error(count, "after a kill")
+	}
 }
