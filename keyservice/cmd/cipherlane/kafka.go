@@ -50,7 +50,7 @@ func (k *kafkaFlags) mechanism() (sasl.Mechanism, error) {
 	if k.User == "" || k.PasswordFile == "" {
 		return nil, errors.New("--kafka-sasl needs --kafka-user and --kafka-password-file")
 	}
-	password, err := files.ReadSecret(k.PasswordFile, maxPassword)
+	password, err := files.ReadCredential(k.PasswordFile, maxPassword)
 	if err != nil {
 		return nil, fmt.Errorf("password for Kafka: %w", err)
 	}

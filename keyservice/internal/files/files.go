@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 )
 
@@ -20,6 +21,7 @@ const DirMode fs.FileMode = 0o700
 const (
 	groupOrOthers = 0o077
 	othersWrite   = 0o002
+	groupReads    = 0o040
 	looseFolder   = 0o022
 )
 
@@ -61,7 +63,11 @@ func CheckFolder(dir string) error {
 	if err != nil {
 		return err
 	}
-	if mode := info.Mode().Perm(); mode&looseFolder != 0 && info.Mode()&fs.ModeSticky == 0 {
+	mode := info.Mode().Perm()
+	if mode&othersWrite == 0 && ownGroup(info) {
+		return nil
+	}
+	if mode&looseFolder != 0 && info.Mode()&fs.ModeSticky == 0 {
 		return fmt.Errorf("folder %s has mode %04o: group or others may replace its files. Run: chmod 700 %s", dir, mode, dir)
 	}
 	return nil
@@ -74,6 +80,30 @@ func ReadSecret(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	return readChecked(path, limit, checkSecretInfo)
+}
+
+// ReadCredential reads like ReadSecret, and also a file of root's that a group of this process's own may read: so Kubernetes, with
+// fsGroup, and many packages lay down keys for a service.
+func ReadCredential(path string, limit int64) ([]byte, error) {
+	if err := CheckFolder(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	return readChecked(path, limit, func(path string, info fs.FileInfo) error {
+		if mode := info.Mode().Perm(); info.Mode().IsRegular() && mode&groupOrOthers == groupReads && ownGroup(info) {
+			return nil
+		}
+		return checkSecretInfo(path, info)
+	})
+}
+
+// ownGroup tells whether a file is root's, of a group that this process is in and that is not root's own.
+func ownGroup(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || stat.Uid != 0 || stat.Gid == 0 {
+		return false
+	}
+	groups, err := os.Getgroups()
+	return err == nil && (int(stat.Gid) == os.Getegid() || slices.Contains(groups, int(stat.Gid)))
 }
 
 // ReadTrusted reads a file of at most limit bytes that may be public but that not everybody may change.

@@ -86,7 +86,7 @@ func readPair(certificate, key string) (tls.Certificate, error) {
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("certificate: %w", err)
 	}
-	secret, err := files.ReadSecret(key, maxPEM)
+	secret, err := files.ReadCredential(key, maxPEM)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("private key: %w", err)
 	}

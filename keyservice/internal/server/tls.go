@@ -80,7 +80,7 @@ func loadKeyPair(of, certificate, keyFile string) (tls.Certificate, error) {
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("%s certificate: %w", of, err)
 	}
-	key, err := files.ReadSecret(keyFile, maxPEM)
+	key, err := files.ReadCredential(keyFile, maxPEM)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("%s key: %w", of, err)
 	}

@@ -116,7 +116,7 @@ func (l *CertificateLogin) load() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vault: login.certificate: %w", err)
 	}
-	key, err := files.ReadSecret(l.KeyFile, maxPEM)
+	key, err := files.ReadCredential(l.KeyFile, maxPEM)
 	if err != nil {
 		return nil, fmt.Errorf("vault: login.certificate: %w", err)
 	}
@@ -141,7 +141,7 @@ func loginAt(ctx context.Context, c *api.Client, mount string, body map[string]a
 }
 
 func readSecret(path string) (string, error) {
-	data, err := files.ReadSecret(path, maxSecretFile)
+	data, err := files.ReadCredential(path, maxSecretFile)
 	if err != nil {
 		return "", err
 	}
