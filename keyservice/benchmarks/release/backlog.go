@@ -22,11 +22,7 @@ const (
 	promiseBacklog = 5 * time.Second
 )
 
-const vaultConfig = `tls: {certificate: server.pem, key: server-key.pem, client_ca: ca.pem}
-policy: policy.yaml
-audit: {file: audit.jsonl}
-store:
-  vault:
+const vaultStore = `  vault:
     addresses: [%q]
     transit: %s
     kv: %s
@@ -46,9 +42,7 @@ func (b *bench) startVault() *onVault {
 
 // folder makes one for the dev command that reaches Vault at an address.
 func (o *onVault) folder(b *bench, address string) string {
-	dir := b.folder()
-	writeFile(dir, "keyservice.yaml", fmt.Sprintf(vaultConfig, address, o.place.Transit, o.place.KV, o.place.TokenFile))
-	return dir
+	return b.folder(fmt.Sprintf(vaultStore, address, o.place.Transit, o.place.KV, o.place.TokenFile))
 }
 
 func initialise(dir string) {

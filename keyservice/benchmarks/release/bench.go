@@ -92,5 +92,20 @@ func (b *bench) TempDir() string {
 	return dir
 }
 
-// folder names one in TempDir that does not exist yet.
-func (b *bench) folder() string { return filepath.Join(b.TempDir(), "dev") }
+// config of every service here: one principal makes all the load, which is more than it may make otherwise.
+const config = `tls: {certificate: server.pem, key: server-key.pem, client_ca: ca.pem}
+policy: policy.yaml
+audit: {file: audit.jsonl}
+limits: {principal: {rate: 1000000, burst: 10000000}}
+store:
+`
+
+// folder makes one for the dev command, with a store.
+func (b *bench) folder(store string) string {
+	dir := filepath.Join(b.TempDir(), "dev")
+	check(os.MkdirAll(dir, 0o700))
+	check(os.WriteFile(filepath.Join(dir, "keyservice.yaml"), []byte(config+store), 0o600))
+	return dir
+}
+
+const embedded = "  embedded: {path: keys.db, kek: kek.json}\n"

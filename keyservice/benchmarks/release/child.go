@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -104,9 +103,3 @@ func (s *server) memory() (all, anonymous float64) {
 }
 
 func self() string { return must(os.Executable()) }
-
-// writeFile puts a file into a folder that it makes.
-func writeFile(dir, name, content string) {
-	check(os.MkdirAll(dir, 0o700))
-	check(os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
-}

@@ -34,7 +34,7 @@ var releaseCases = []releaseCase{
 
 // measureReleases interleaves the runs of both servers.
 func measureReleases(b *bench) {
-	dir := b.folder()
+	dir := b.folder(embedded)
 	service := b.startService(dir)
 	plain := b.startPlain(dir, service)
 	for _, c := range releaseCases {
@@ -119,7 +119,7 @@ func decryptionRequest(topic string, kids []string) []byte {
 
 // measureMemory looks at the service's memory after a tenth of the requests and after all.
 func measureMemory(b *bench) {
-	service := b.startService(b.folder())
+	service := b.startService(b.folder(embedded))
 	l := load{principal: "producer", path: encryptPath, body: service.requestFor(0), connections: 32, calls: b.requests / 10}
 	var all, anonymous series
 	again := 0

@@ -43,7 +43,7 @@ var shares = []share{
 
 // measureShares says how many microseconds of CPU time each part of the service takes for a release.
 func measureShares(b *bench) {
-	dir, out := b.folder(), b.TempDir()+"/cpu.pprof"
+	dir, out := b.folder(embedded), b.TempDir()+"/cpu.pprof"
 	child, line := b.startChild(self(), "profiled", dir, out)
 	child.ready(line)
 	c := releaseCases[1]

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -194,4 +195,51 @@ func TestReadiness(t *testing.T) {
 	if status, body := k.admin(t, "/readyz"); status != 503 || !strings.Contains(body, "audit") {
 		t.Errorf("%d %s", status, body)
 	}
+}
+
+// [CL-API-013] A disk that is full in earnest: a small file system of its own. Where mounting is not allowed, the limit on the size of
+// files in TestFullAuditDisk has to do.
+func TestFullAuditFileSystem(t *testing.T) {
+	disk := filepath.Join(t.TempDir(), "disk")
+	if err := os.Mkdir(disk, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=256k,mode=0700"); err != nil {
+		t.Skipf("NO SMALL DISK: mounting is not allowed here: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(disk, unix.MNT_DETACH) })
+	dir := newFolder(t, testPolicy)
+	startIn(t, dir).stop(t)
+	path := filepath.Join(dir, "keyservice.yaml")
+	config, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(disk, "audit.jsonl")
+	if err := os.WriteFile(path, bytes.Replace(config, []byte("file: audit.jsonl"), []byte("file: "+log), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k := startIn(t, dir)
+	kid := k.encryptionKey(t, "claims").text("kid")
+	filler := filepath.Join(disk, "filler")
+	if err := os.WriteFile(filler, make([]byte, 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+		t.Fatal("the disk is not full", err)
+	}
+	status := 0
+	for range 100 { // what is left of the log's last page is used up first
+		if status = k.post(t, "producer", "/v1/encryption-key", `{"topic":"claims"}`).Status; status != http.StatusOK {
+			break
+		}
+	}
+	if status != http.StatusServiceUnavailable {
+		t.Fatalf("answered %d on a full disk", status)
+	}
+	refuses(t, k.post(t, "stranger", "/v1/encryption-key", `{"topic":"claims"}`), 503, "audit-unavailable")
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	if k.encryptionKey(t, "claims").text("kid") != kid {
+		t.Error("another key")
+	}
+	checkChain(t, log)
 }

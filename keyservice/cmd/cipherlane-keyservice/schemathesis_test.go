@@ -27,12 +27,14 @@ grants:
     actions: [encrypt, decrypt]
     topics: ["*"]
   - principals: ["spiffe://dev.cipherlane/operator"]
-    actions: [rotate]
+    actions: [rotate, destroy, revoke, admin]
     scopes: ["*"]
+  - principals: ["spiffe://dev.cipherlane/operator"]
+    actions: [certificate]
 `
 
 // examplesOfTest is how many requests are made up for an operation, beside those for its limits; CIPHERLANE_SCHEMATHESIS_EXAMPLES is more.
-const examplesOfTest = "15"
+const examplesOfTest = "8"
 
 // [CL-API-015] [CL-ERR-005]
 func TestSchemathesis(t *testing.T) {

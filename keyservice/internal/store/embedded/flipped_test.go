@@ -3,6 +3,7 @@
 package embedded
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -80,6 +81,39 @@ func TestFlippedBytes(t *testing.T) {
 	}
 }
 
+// Whatever byte of the KEK is changed: it is refused, or every key is as before. It never unwraps to another key, and no error shows it.
+func TestFlippedKEK(t *testing.T) {
+	paths, keys := filled(t)
+	whole, err := os.ReadFile(paths.KEK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rejected := 0
+	for offset := range whole {
+		for _, bit := range []byte{1, 0x20, 0x80} {
+			changed := bytes.Clone(whole)
+			changed[offset] ^= bit
+			if err := os.WriteFile(paths.KEK, changed, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s, err := Open(paths)
+			if err == nil {
+				checkAll(t, s, keys, offset)
+				_ = s.Close()
+				continue
+			}
+			rejected++
+			if !strings.Contains(err.Error(), "restore") || strings.Contains(err.Error(), string(whole[len(whole)/2:len(whole)/2+16])) {
+				t.Errorf("byte %d: %v", offset, err)
+			}
+		}
+	}
+	t.Logf("%d of %d changes were refused", rejected, 3*len(whole))
+	if rejected < len(whole) {
+		t.Error("hardly any change was noticed")
+	}
+}
+
 // freelists gives the places of the ids in pages that list free pages: with a wrong one, a page in use is overwritten
 // some writes later.
 func freelists(file []byte) []int {
@@ -100,6 +134,9 @@ func survives(t *testing.T, paths Paths, keys map[datakey.ID]string, offset int)
 	t.Helper()
 	s, err := Open(paths)
 	if err != nil {
+		if !strings.Contains(err.Error(), "restore") {
+			t.Errorf("byte %d: not said what to do: %v", offset, err)
+		}
 		return false
 	}
 	defer func() { _ = s.Close() }()
@@ -108,13 +145,18 @@ func survives(t *testing.T, paths Paths, keys map[datakey.ID]string, offset int)
 			t.Fatalf("byte %d: cannot write: %v", offset, err)
 		}
 	}
+	checkAll(t, s, keys, offset)
+	return true
+}
+
+func checkAll(t *testing.T, s *Store, keys map[datakey.ID]string, offset int) {
+	t.Helper()
 	for id, want := range keys {
 		found, err := s.Lookup(t.Context(), "claims", []datakey.ID{id})
 		if err != nil || found[id].ID != id || base64Of(t, s, found[id]) != want {
 			t.Fatalf("byte %d: key %s is gone, and the store opened: %v", offset, id, err)
 		}
 	}
-	return true
 }
 
 // What is whole is never refused: many keys, in an order that splits pages anywhere, opened again and again.
