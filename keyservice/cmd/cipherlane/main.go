@@ -27,7 +27,9 @@ type commands struct {
 	Globals
 
 	Status      statusCommand             `cmd:"" group:"Key service" help:"Show whether the key service works, and what it depends on."`
-	Policy      policyCommands            `cmd:"" group:"Key service" help:"Show the policy in force."`
+	Policy      policyCommands            `cmd:"" group:"Key service" help:"Show the policy in force; try a policy file, and explain what it decides."`
+	Token       tokenCommands             `cmd:"" group:"Key service" help:"Make one-time tokens, with which newcomers get their first certificate."`
+	CA          caCommands                `cmd:"" name:"ca" group:"Key service" help:"Roll the key service's own CA over."`
 	Leases      leasesCommand             `cmd:"" group:"Key service" help:"List who may use keys of which scope now, and until when."`
 	Revoke      revokeCommand             `cmd:"" group:"Key service" help:"Take access away at once: from a principal, from a scope, or both together."`
 	Unrevoke    unrevokeCommand           `cmd:"" group:"Key service" help:"Take a revocation back."`

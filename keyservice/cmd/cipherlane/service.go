@@ -64,7 +64,9 @@ func ready(p operator.Part) string {
 }
 
 type policyCommands struct {
-	Show policyShow `cmd:"" help:"Show the policy in force, as the key service read it."`
+	Show    policyShow           `cmd:"" help:"Show the policy in force, as the key service read it."`
+	Test    policyTestCommand    `cmd:"" help:"Try a policy file on a table of who may what, when; exit code 1 if a case differs."`
+	Explain policyExplainCommand `cmd:"" help:"Say which rule of a policy file decides, and why."`
 }
 
 type policyShow struct{}

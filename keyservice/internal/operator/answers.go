@@ -221,3 +221,15 @@ func pages(ask func(query url.Values) (next string, err error)) error {
 
 // ScopePath is the path of a call about a scope.
 func ScopePath(scope, call string) string { return "/v1/scopes/" + url.PathEscape(scope) + "/" + call }
+
+// Token is a bootstrap token that was made.
+type Token struct {
+	Token     string `json:"token"`
+	Principal string `json:"principal"`
+	ExpiresIn int    `json:"expires_in"` // seconds
+}
+
+// CAs are those that are trusted, the signing one first.
+type CAs struct {
+	PEM string `json:"ca"`
+}

@@ -9,6 +9,7 @@ type Step struct {
 	Rule    string `json:"rule"` // "grant 2 (name)", "topic rule 1"
 	Line    int    `json:"line"`
 	Verdict string `json:"verdict"`
+	Decides bool   `json:"decides"`
 }
 
 // Explanation is a decision and how it came about.
@@ -43,7 +44,7 @@ func (p *Policy) Explain(who Asker, action Action, name string) Explanation {
 }
 
 func stepOf(g *grant, v verdict) Step {
-	s := Step{Rule: g.title(), Line: g.line, Verdict: string(v.reason)}
+	s := Step{Rule: g.title(), Line: g.line, Verdict: string(v.reason), Decides: v.reason == matches || v.failed != nil}
 	if v.failed != nil {
 		s.Verdict += ": " + v.failed.Error()
 	}
@@ -53,7 +54,8 @@ func stepOf(g *grant, v verdict) Step {
 func (p *Policy) topicStep(topic string) Step {
 	rule := p.ruleFor(topic)
 	if rule == nil {
-		return Step{Rule: "topics", Verdict: "no rule names the topic"}
+		return Step{Rule: "topics", Verdict: "no rule names the topic", Decides: true}
 	}
-	return Step{Rule: fmt.Sprintf("topic rule %d", rule.number), Line: rule.line, Verdict: fmt.Sprintf("decides: mode %s, scope %s", rule.mode, rule.scopeOf(topic))}
+	verdict := fmt.Sprintf("mode %s, scope %s", rule.mode, rule.scopeOf(topic))
+	return Step{Rule: fmt.Sprintf("topic rule %d", rule.number), Line: rule.line, Verdict: verdict, Decides: true}
 }

@@ -31,14 +31,14 @@ grants:
 		last      Step
 		verdicts  []reason
 	}{
-		{"p", ActionEncrypt, "t", "", Step{"topic rule 1", 3, "decides: mode encrypt, scope s"}, []reason{otherPrincipal, otherAction, otherName, over, notYet, conditionFalse, matches}},
-		{"p", ActionEncrypt, "v", refusal.TopicUnknown, Step{"topics", 0, "no rule names the topic"}, []reason{otherPrincipal, otherAction, otherName, over, notYet, conditionFalse, matches}},
-		{"p", ActionRotate, "s", "", Step{"grant 8", 12, string(matches)}, nil},
-		{"p", ActionRotate, "z", refusal.TopicUnknown, Step{"grant 8", 12, string(matches)}, nil},
-		{"q", ActionEncrypt, "t", "", Step{"topic rule 1", 3, "decides: mode encrypt, scope s"}, []reason{matches}},
-		{"q", ActionDestroy, "s", refusal.NotAuthorized, Step{"grant 9", 13, string(otherAction)}, nil},
-		{"p", ActionAdmin, "", refusal.NotAuthorized, Step{"grant 9", 13, "its condition could not be evaluated, which refuses: the condition: no such key: a"}, nil},
-		{"p", ActionCertificate, "", refusal.NotAuthorized, Step{"grant 9", 13, "its condition could not be evaluated, which refuses: the condition: no such key: a"}, nil},
+		{"p", ActionEncrypt, "t", "", Step{"topic rule 1", 3, "mode encrypt, scope s", true}, []reason{otherPrincipal, otherAction, otherName, over, notYet, conditionFalse, matches}},
+		{"p", ActionEncrypt, "v", refusal.TopicUnknown, Step{"topics", 0, "no rule names the topic", true}, []reason{otherPrincipal, otherAction, otherName, over, notYet, conditionFalse, matches}},
+		{"p", ActionRotate, "s", "", Step{"grant 8", 12, string(matches), true}, nil},
+		{"p", ActionRotate, "z", refusal.TopicUnknown, Step{"grant 8", 12, string(matches), true}, nil},
+		{"q", ActionEncrypt, "t", "", Step{"topic rule 1", 3, "mode encrypt, scope s", true}, []reason{matches}},
+		{"q", ActionDestroy, "s", refusal.NotAuthorized, Step{"grant 9", 13, string(otherAction), false}, nil},
+		{"p", ActionAdmin, "", refusal.NotAuthorized, Step{"grant 9", 13, "its condition could not be evaluated, which refuses: the condition: no such key: a", true}, nil},
+		{"p", ActionCertificate, "", refusal.NotAuthorized, Step{"grant 9", 13, "its condition could not be evaluated, which refuses: the condition: no such key: a", true}, nil},
 	} {
 		e := p.Explain(Asker{Principal: c.principal}, c.action, c.name)
 		if codeOf(e.Err) != c.code || e.Steps[len(e.Steps)-1] != c.last {
