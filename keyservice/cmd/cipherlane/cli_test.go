@@ -85,7 +85,7 @@ func TestConnectionRefused(t *testing.T) {
 		{"no such file", []string{"--url", "https://127.0.0.1:1", "--ca", none, "--certificate", empty, "--key", empty}},
 		{"holds no certificate", []string{"--url", "https://127.0.0.1:1", "--ca", empty, "--certificate", empty, "--key", empty}},
 		{"no such file", []string{"--config", none}},
-		{"unknown member", []string{"--config", file("unknown.yaml", "adress: x\n", 0o600)}},
+		{"unknown member", []string{"--config", file("unknown.yaml", "uri: x\n", 0o600)}},
 		{"everybody may change it", []string{"--config", func() string {
 			path := file("loose.yaml", "url: https://127.0.0.1:1\n", 0o600)
 			if err := os.Chmod(path, 0o666); err != nil {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -191,7 +192,7 @@ func (e explained) print(out io.Writer) error {
 	}
 	t := newTable("OFFSET", "SIZE", "FIELD", "BYTES", "MEANING")
 	for _, f := range e.Fields {
-		t.row(fmt.Sprint(f.Offset), fmt.Sprint(f.Size), f.Name, f.Bytes, f.Meaning)
+		t.row(strconv.Itoa(f.Offset), strconv.Itoa(f.Size), f.Name, f.Bytes, f.Meaning)
 	}
 	if err := t.print(out); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -88,24 +89,24 @@ func (c *scanCommand) judge(r *scan.Report) error {
 func printScan(out io.Writer, r *scan.Report) error {
 	t := newTable("TOPIC", "PARTITION", "RECORDS", "ENCRYPTED", "PLAINTEXT", "NULL", "UNREADABLE", "FIRST PLAINTEXT", "FIRST UNREADABLE")
 	for _, p := range r.Partitions {
-		t.row(p.Topic, fmt.Sprint(p.Partition), fmt.Sprint(p.Records), fmt.Sprint(p.Encrypted), fmt.Sprint(p.Plaintext), fmt.Sprint(p.Null), fmt.Sprint(p.Bad()),
+		t.row(p.Topic, number(int64(p.Partition)), number(p.Records), number(p.Encrypted), number(p.Plaintext), number(p.Null), number(p.Bad()),
 			offset(p.FirstPlaintext), offset(p.FirstBad))
 	}
 	total := r.Total
-	t.row("all", "", fmt.Sprint(total.Records), fmt.Sprint(total.Encrypted), fmt.Sprint(total.Plaintext), fmt.Sprint(total.Null), fmt.Sprint(total.Bad()))
+	t.row("all", "", number(total.Records), number(total.Encrypted), number(total.Plaintext), number(total.Null), number(total.Bad()))
 	if err := t.print(out); err != nil {
 		return err
 	}
 	keys := newTable("KEY", "RECORDS", "STATE")
 	for _, kid := range slices.Sorted(maps.Keys(total.Kids)) {
-		keys.row(kid, fmt.Sprint(total.Kids[kid]), r.State(kid))
+		keys.row(kid, number(total.Kids[kid]), r.State(kid))
 	}
 	if err := printAfter(out, keys); err != nil {
 		return err
 	}
 	reasons := newTable("WHY UNREADABLE", "RECORDS")
 	for _, code := range slices.Sorted(maps.Keys(total.Codes)) {
-		reasons.row(code, fmt.Sprint(total.Codes[code]))
+		reasons.row(code, number(total.Codes[code]))
 	}
 	return printAfter(out, reasons)
 }
@@ -120,6 +121,8 @@ func printAfter(out io.Writer, t *table) error {
 	}
 	return t.print(out)
 }
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
 
 func offset(at *int64) string {
 	if at == nil {

@@ -127,7 +127,7 @@ func TestScan(t *testing.T) {
 		total.Kids[first.Kid] != 4 || total.Kids[second.Kid] != 3 || len(total.Codes) != 0 {
 		t.Errorf("%+v", clean)
 	}
-	if out := scan("claims").ok(t); len(out) == 0 {
+	if out := scan("claims").ok(t); out == "" {
 		t.Error("nothing printed")
 	}
 	scan("empty", "--decrypt").ok(t)

@@ -72,7 +72,7 @@ func TestChain(t *testing.T) {
 		sum := sha256.Sum256(bytes.TrimSuffix(text, []byte("\n")))
 		want = hex.EncodeToString(sum[:])
 	}
-	if head.String() != fmt.Sprintf("6:%s", want) {
+	if head.String() != "6:"+want {
 		t.Errorf("head %s", head)
 	}
 	if r := verify(t, Expect{Head: &head}, paths...); !r.Whole() || !r.Anchored || r.Lines != 6 || r.Chain != "test" || r.Starts != 1 || r.Head != head.String() {

@@ -123,7 +123,7 @@ func TestSyslog(t *testing.T) {
 	serverTLS, clientTLS := certificate(t)
 	for name, listen := range map[string]func(r *received) string{
 		"unix": func(r *received) string {
-			dir, err := os.MkdirTemp("", "log") // a socket's path is at most 107 bytes
+			dir, err := os.MkdirTemp("", "log") //nolint:usetesting // a socket's path is at most 107 bytes
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -32,10 +32,15 @@ func (q Query) Check() error {
 // Match tells whether a line is meant.
 func (q Query) Match(l Line) bool {
 	return matches(q.Topic, l.Topic) && matches(q.Scope, l.Scope) && matches(q.Principal, l.Principal) &&
-		(q.Action == "" || q.Action == l.Action) && (q.Outcome == "" || q.Outcome == l.Outcome) &&
-		(q.Kid == "" || slices.Contains(l.Kids, q.Kid)) &&
-		!l.Time.Before(q.From) && (q.To.IsZero() || l.Time.Before(q.To)) &&
-		(!q.WithKey || gaveKey(l))
+		(q.Kid == "" || slices.Contains(l.Kids, q.Kid)) && (!q.WithKey || gaveKey(l)) && q.matchOutcome(l) && q.matchTime(l)
+}
+
+func (q Query) matchOutcome(l Line) bool {
+	return (q.Action == "" || q.Action == l.Action) && (q.Outcome == "" || q.Outcome == l.Outcome)
+}
+
+func (q Query) matchTime(l Line) bool {
+	return !l.Time.Before(q.From) && (q.To.IsZero() || l.Time.Before(q.To))
 }
 
 func matches(pattern, name string) bool {
@@ -57,12 +62,11 @@ func Search(paths []string, q Query, found func(Line) error) (unreadable int, er
 	}
 	for _, one := range paths {
 		err := EachLine(one, func(text []byte, _ bool) error {
-			line, err := parseLine(text)
-			if err != nil {
+			line, problem := parseLine(text)
+			switch {
+			case problem != nil:
 				unreadable++
-				return nil
-			}
-			if q.Match(line) {
+			case q.Match(line):
 				return found(line)
 			}
 			return nil

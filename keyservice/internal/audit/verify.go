@@ -96,19 +96,22 @@ func (v *verifier) take(text []byte, ended bool) error {
 		v.problem("the line has no end: the service was killed and has not started again, or the file was cut")
 		return nil
 	}
-	line, err := parseLine(text)
-	if err != nil {
+	if line, bad := parseLine(text); bad != nil {
 		v.problem("this is not a line of an audit log: it was changed")
-		return nil
+	} else {
+		v.follow(line, Head{Seq: line.Seq, Hash: sha256.Sum256(text)})
 	}
-	this := Head{Seq: line.Seq, Hash: sha256.Sum256(text)}
+	return nil
+}
+
+// follow goes on to the next line; this is what it makes the head.
+func (v *verifier) follow(line Line, this Head) {
 	if v.expect.Copy && this == v.head {
-		return nil
+		return
 	}
 	v.checkPlace(line)
 	v.head, v.begun = this, true
 	v.note(line, this)
-	return nil
 }
 
 func (v *verifier) checkPlace(line Line) {

@@ -3,6 +3,7 @@
 package decryptor
 
 import (
+	"bytes"
 	"crypto/hkdf"
 	"crypto/sha256"
 	"encoding/base64"
@@ -89,7 +90,7 @@ func TestDecryptVectors(t *testing.T) {
 			}
 			vectors.Decode(t, v.Output, &out)
 			want := bytesOf(t, out.Plaintext)
-			if err != nil || string(got) != string(want) || (got == nil) != (want == nil) {
+			if err != nil || !bytes.Equal(got, want) || (got == nil) != (want == nil) {
 				t.Errorf("%x %v, want %x", got, err, want)
 			}
 		})

@@ -67,7 +67,7 @@ func TestGroupOfTheService(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT ROOT: files of root's for a group were not tried")
 	}
-	base, err := os.MkdirTemp("", "files") // t.TempDir is closed to other users
+	base, err := os.MkdirTemp("", "files") //nolint:usetesting // t.TempDir is closed to other users
 	if err != nil {
 		t.Fatal(err)
 	}

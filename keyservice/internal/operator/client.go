@@ -162,8 +162,8 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 	return request, nil
 }
 
-// Problem is a refusal of the key service [CL-ERR-005].
-type Problem struct {
+// RefusedError is a refusal of the key service [CL-ERR-005].
+type RefusedError struct {
 	Status    int    `json:"status"`
 	Code      string `json:"code"`
 	Detail    string `json:"detail"`
@@ -171,12 +171,12 @@ type Problem struct {
 }
 
 // Error shows what to do, and what to look for in the service's log.
-func (p *Problem) Error() string {
+func (p *RefusedError) Error() string {
 	return fmt.Sprintf("refused: %s: %s (request %s)", p.Code, p.Detail, p.RequestID)
 }
 
 func problemOf(response *http.Response, body []byte) error {
-	p := &Problem{}
+	p := &RefusedError{}
 	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	if kind != "application/problem+json" || json.Unmarshal(body, p) != nil || p.Code == "" {
 		return fmt.Errorf("%s answered %s, not as a key service does: is the address right?", response.Request.URL.Host, response.Status)

@@ -1,7 +1,7 @@
 package ratelimit
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -59,7 +59,7 @@ func TestGather(t *testing.T) {
 func TestManyPrincipals(t *testing.T) {
 	l := New(1, 2)
 	for i := range maxPrincipals + 5000 {
-		l.Take(fmt.Sprint(i), 2, start)
+		l.Take(strconv.Itoa(i), 2, start)
 	}
 	if len(l.callers) > maxPrincipals {
 		t.Fatalf("%d principals are remembered", len(l.callers))

@@ -123,14 +123,8 @@ func (s *scanner) poll(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, s.o.Stall)
 	defer cancel()
 	fetches := s.client.PollFetches(waiting)
-	for _, e := range fetches.Errors() {
-		switch {
-		case ctx.Err() != nil:
-			return errors.New("interrupted: what was not read is not known")
-		case errors.Is(e.Err, context.DeadlineExceeded):
-			return fmt.Errorf("nothing arrived for %s, and %d partitions are not read to their end", s.o.Stall, s.open)
-		}
-		return fmt.Errorf("read %s-%d: %w", e.Topic, e.Partition, e.Err)
+	if failed := fetches.Errors(); len(failed) > 0 {
+		return s.failure(ctx, failed[0])
 	}
 	if err := s.askForKeys(ctx, fetches); err != nil {
 		return err
@@ -140,6 +134,17 @@ func (s *scanner) poll(ctx context.Context) error {
 		s.o.Progress(s.done, s.all)
 	}
 	return nil
+}
+
+func (s *scanner) failure(ctx context.Context, e kgo.FetchError) error {
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("interrupted: what was not read is not known")
+	case errors.Is(e.Err, context.DeadlineExceeded):
+		return fmt.Errorf("nothing arrived for %s, and %d partitions are not read to their end", s.o.Stall, s.open)
+	default:
+		return fmt.Errorf("read %s-%d: %w", e.Topic, e.Partition, e.Err)
+	}
 }
 
 // askForKeys asks for all keys that a fetch needs, together for each topic.

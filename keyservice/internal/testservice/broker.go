@@ -25,7 +25,8 @@ func StartBroker(t *testing.T, topics string) (bootstrap string) {
 	var ready struct {
 		Bootstrap string `json:"bootstrap"`
 	}
-	start(t, exec.CommandContext(t.Context(), java, "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-jar", jar,
-		"--topics", topics, "--until-stdin-closes"), &ready)
+	cmd := exec.CommandContext(t.Context(), java, "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-jar", jar, // #nosec G204 -- a test's own
+		"--topics", topics, "--until-stdin-closes")
+	start(t, cmd, &ready)
 	return ready.Bootstrap
 }

@@ -3,6 +3,7 @@
 package testservice
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -32,11 +33,11 @@ func Program(t *testing.T) string {
 	t.Helper()
 	build.once.Do(func() {
 		var dir string
-		if dir, build.err = os.MkdirTemp("", "cipherlane-keyservice-"); build.err != nil {
+		if dir, build.err = os.MkdirTemp("", "cipherlane-keyservice-"); build.err != nil { //nolint:usetesting // it outlives the test
 			return
 		}
 		build.path = filepath.Join(dir, "cipherlane-keyservice")
-		cmd := exec.Command("go", "build", "-o", build.path, "./cmd/cipherlane-keyservice")
+		cmd := exec.CommandContext(context.Background(), "go", "build", "-o", build.path, "./cmd/cipherlane-keyservice") // #nosec G204 -- a test's own
 		cmd.Dir = moduleFolder()
 		out, err := cmd.CombinedOutput()
 		if err != nil {
@@ -76,7 +77,7 @@ func StartKeyServiceIn(t *testing.T, dir string, flags ...string) *KeyService {
 	t.Helper()
 	args := append([]string{"dev", "--dir", dir, "--json", "--until-stdin-closes", "--log-level", "debug"}, flags...)
 	k := &KeyService{}
-	k.child = start(t, exec.CommandContext(t.Context(), Program(t), args...), &k.Running)
+	k.child = start(t, exec.CommandContext(t.Context(), Program(t), args...), &k.Running) // #nosec G204 -- a test's own
 	return k
 }
 
