@@ -120,8 +120,12 @@ func newFolder(t *testing.T, policy string) string {
 
 func startIn(t *testing.T, dir string, flags ...string) *keyService {
 	t.Helper()
-	args := append([]string{"dev", "--dir", dir, "--json", "--until-stdin-closes", "--log-level", "debug"}, flags...)
-	k := &keyService{cmd: program(t, args...), stderr: &buffer{}, done: make(chan struct{})}
+	return launch(t, program(t, append([]string{"dev", "--dir", dir, "--json", "--until-stdin-closes", "--log-level", "debug"}, flags...)...))
+}
+
+func launch(t *testing.T, cmd *exec.Cmd) *keyService {
+	t.Helper()
+	k := &keyService{cmd: cmd, stderr: &buffer{}, done: make(chan struct{})}
 	k.cmd.Stderr = k.stderr
 	stdin, err := k.cmd.StdinPipe()
 	if err != nil {
