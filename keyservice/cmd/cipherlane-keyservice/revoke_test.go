@@ -61,6 +61,31 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
+// [CL-OPR-003] A revoked principal is refused every call, that for a certificate too, before the policy is asked.
+func TestRevokedPrincipal(t *testing.T) {
+	k := startOperated(t)
+	k.must(t, http.MethodPost, "/v1/revocations", `{"principal":"spiffe://dev.cipherlane/stranger","reason":"stolen"}`)
+	for path, method := range map[string]string{
+		"/v1/certificate": http.MethodPost, "/v1/encryption-key": http.MethodPost, "/v1/decryption-keys": http.MethodPost, "/v1/status": http.MethodGet,
+		"/v1/nothing": http.MethodGet, "/v1/scopes/claims/rotate": http.MethodPost, "/v1/tokens": http.MethodPost,
+	} {
+		a := k.call(t, "stranger", method, path, "")
+		refuses(t, a, http.StatusForbidden, "not-authorized")
+		if !strings.Contains(a.text("detail"), "revoked") {
+			t.Errorf("%s: %s", path, a.Body)
+		}
+	}
+	lines := k.auditLines(t)
+	if last := lines[len(lines)-1]; last["code"] != "not-authorized" || last["principal"] != "spiffe://dev.cipherlane/stranger" {
+		t.Error(last)
+	}
+	if !slices.ContainsFunc(lines, func(l map[string]any) bool {
+		return l["action"] == "revoke" && l["outcome"] == "allowed" && l["subject"] == "spiffe://dev.cipherlane/stranger"
+	}) {
+		t.Error("the audit log does not say who was revoked")
+	}
+}
+
 // The list of leases says who has what, and no longer what was revoked.
 func TestLeases(t *testing.T) {
 	k := startOperated(t)

@@ -152,7 +152,7 @@ func (a *api) answer(ctx context.Context, x *exchange, h handler) (answer any, e
 	if wait, ok := a.options.Limits.Take(x.call.Principal, 1, time.Now()); !ok {
 		return nil, a.tooMany(ctx, x, errRate, wait, "this principal calls too often")
 	}
-	if err = a.service.Admit(x.call); err != nil && !(x.name == statusName && errors.Is(err, lease.ErrStale)) {
+	if err = a.admit(x); err != nil {
 		return nil, a.refuse(ctx, x, err)
 	}
 	answer, err = h(ctx, x.call, x.w, x.r)
@@ -160,6 +160,15 @@ func (a *api) answer(ctx context.Context, x *exchange, h handler) (answer any, e
 		err = a.refuse(ctx, x, err)
 	}
 	return answer, err
+}
+
+// admit asks the service. The status is told also when it is not known what is revoked: that is what it is for.
+func (a *api) admit(x *exchange) error {
+	err := a.service.Admit(x.call)
+	if x.name == statusName && errors.Is(err, lease.ErrStale) {
+		return nil
+	}
+	return err
 }
 
 // errMethod is told apart from other paths that are not found by its status only.

@@ -21,7 +21,8 @@ func post(body io.Reader, header ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/v1/x", body)
 	r.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(header); i += 2 {
-		if r.Header.Set(header[i], header[i+1]); header[i+1] == "" {
+		r.Header.Set(header[i], header[i+1])
+		if header[i+1] == "" {
 			r.Header.Del(header[i])
 		}
 	}

@@ -3,7 +3,6 @@ package usage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
@@ -234,7 +233,7 @@ func TestDamaged(t *testing.T) {
 			t.Error(i, "a report is gone")
 		}
 		if _, err := c.Of(t.Context(), "claims", []datakey.ID{kid(1)}); err == nil {
-			t.Error(i, fmt.Sprint("listed"))
+			t.Error(i, "listed")
 		}
 	}
 }
