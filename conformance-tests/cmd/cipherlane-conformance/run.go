@@ -188,7 +188,7 @@ func startDriver(name, command, folder string) (*suite.Driver, error) {
 func (r *running) suites(names []string) error {
 	known := 0
 	for _, s := range suite.All {
-		if len(names) > 0 && !slices.Contains(names, s.Name) {
+		if wanted := len(names) == 0 && !s.OnDemand || slices.Contains(names, s.Name); !wanted {
 			continue
 		}
 		known++

@@ -57,18 +57,32 @@ static cJSON *value_of(cl_bytes value)
     return ok;
 }
 
+/* The record key of a request; `known` is set to it, or to NULL where it is not known. Its bytes are the caller's to free. */
+static text record_key(const cJSON *request, cl_bytes *bytes, const cl_bytes **known)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(request, "record_key");
+    text key = from_hex(item);
+    *bytes = (cl_bytes){key.data, key.size};
+    *known = item == NULL ? NULL : bytes;
+    return key;
+}
+
 cJSON *core_encrypt(const cJSON *request)
 {
     cl_error error = {0};
     cl_bytes out = {NULL, 0};
+    cl_bytes bytes;
+    const cl_bytes *known;
+    text key = record_key(request, &bytes, &known);
     text value = from_hex(cJSON_GetObjectItemCaseSensitive(request, "value"));
     size_t capacity = value.size + CL_ENVELOPE_OVERHEAD;
     uint8_t *buffer = malloc(capacity);
-    cl_code code = cl_encrypt(client, string_of(request, "topic"), (cl_bytes){value.data, value.size}, buffer, capacity,
-                              &out, &error);
+    cl_code code = cl_encrypt(client, string_of(request, "topic"), (cl_bytes){value.data, value.size}, known, buffer,
+                              capacity, &out, &error);
     cJSON *ok = code == CL_OK ? value_of(out) : fail(cl_code_name(error.code), error.message);
     free(buffer);
     free(value.data);
+    free(key.data);
     return ok;
 }
 
@@ -82,13 +96,12 @@ cJSON *core_decrypt(const cJSON *request)
 {
     cl_error error = {0};
     cl_bytes out = {NULL, 0};
-    const cJSON *known = cJSON_GetObjectItemCaseSensitive(request, "record_key");
-    text key = from_hex(known);
+    cl_bytes bytes;
+    const cl_bytes *known;
+    text key = record_key(request, &bytes, &known);
     text value = from_hex(cJSON_GetObjectItemCaseSensitive(request, "value"));
     uint8_t *buffer = malloc(ROOM);
-    const cl_bytes record_key = {key.data, key.size};
-    cl_code code =
-        decrypt(string_of(request, "topic"), value, known == NULL ? NULL : &record_key, buffer, &out, &error);
+    cl_code code = decrypt(string_of(request, "topic"), value, known, buffer, &out, &error);
     cJSON *ok = code == CL_OK ? value_of(out) : fail(cl_code_name(error.code), error.message);
     free(buffer);
     free(value.data);

@@ -78,7 +78,7 @@ static const struct {
     {"open", core_open},        {"rotate", core_rotate},           {"encrypt", core_encrypt},
     {"decrypt", core_decrypt},  {"decrypt-all", core_decrypt_all}, {"xaes-decrypt", core_xaes_decrypt},
 #endif
-    {"produce", kafka_produce}, {"consume", kafka_consume},
+    {"produce", kafka_produce}, {"consume", kafka_consume},        {"load", kafka_load},
 };
 #define COUNT (sizeof OPERATIONS / sizeof OPERATIONS[0])
 
@@ -98,7 +98,10 @@ static cJSON *hello(const cJSON *request)
         cJSON_AddItemToArray(operations, cJSON_CreateString(OPERATIONS[i].name));
     }
     cJSON *features = cJSON_AddArrayToObject(ok, "features");
-    cJSON_AddItemToArray(features, cJSON_CreateString("transactions"));
+    static const char *const FEATURES[] = {"transactions", "record-key", "compression", "failure-actions"};
+    for (size_t i = 0; i < sizeof FEATURES / sizeof FEATURES[0]; i++) {
+        cJSON_AddItemToArray(features, cJSON_CreateString(FEATURES[i]));
+    }
     return ok;
 }
 

@@ -27,7 +27,7 @@ cJSON *to_hex(const void *data, size_t size);
 const char *string_of(const cJSON *object, const char *name);
 
 operation core_open, core_rotate, core_encrypt, core_decrypt, core_decrypt_all, core_xaes_decrypt;
-operation kafka_produce, kafka_consume;
+operation kafka_produce, kafka_consume, kafka_load;
 void core_close(void);
 
 #endif

@@ -190,6 +190,64 @@ cJSON *kafka_produce(const cJSON *request)
     return ok;
 }
 
+static double now(void)
+{
+    struct timespec time;
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
+}
+
+/* One record of load: the prefix and its number. */
+static void send_numbered(rd_kafka_t *rk, const char *topic, text prefix, uint64_t number, cJSON *result)
+{
+    uint8_t value[64];
+    size_t size = prefix.size < sizeof value - 8 ? prefix.size : sizeof value - 8;
+    memcpy(value, prefix.data, size);
+    for (size_t i = 0; i < 8; i++) {
+        value[size + i] = (uint8_t)(number >> (56 - 8 * i));
+    }
+    rd_kafka_resp_err_t error =
+        rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(0), RD_KAFKA_V_VALUE(value, size + 8),
+                          RD_KAFKA_V_OPAQUE(result), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
+    if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        cJSON_AddItemToObject(result, "error", error_of(code_in(refusal(error)), refusal(error)));
+    }
+}
+
+static cJSON *load_all(rd_kafka_t *rk, const cJSON *request)
+{
+    double begun = now();
+    double until = begun + cJSON_GetObjectItemCaseSensitive(request, "timeout_ms")->valuedouble;
+    const struct timespec pause = {0, (long)(1e9 / cJSON_GetObjectItemCaseSensitive(request, "rate")->valuedouble)};
+    text prefix = from_hex(cJSON_GetObjectItemCaseSensitive(request, "value"));
+    cJSON *ok = cJSON_CreateObject();
+    cJSON *results = cJSON_AddArrayToObject(ok, "results");
+    for (uint64_t number = 0; now() < until; number++) {
+        cJSON *result = cJSON_CreateObject();
+        cJSON_AddNumberToObject(result, "ms", (double)(int64_t)(now() - begun));
+        cJSON_AddItemToArray(results, result);
+        send_numbered(rk, string_of(request, "topic"), prefix, number, result);
+        (void)rd_kafka_poll(rk, 0);
+        (void)nanosleep(&pause, NULL);
+    }
+    (void)rd_kafka_flush(rk, PATIENCE);
+    free(prefix.data);
+    return ok;
+}
+
+cJSON *kafka_load(const cJSON *request)
+{
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
+    rd_kafka_t *rk = make(RD_KAFKA_PRODUCER, conf, request);
+    if (rk == NULL) {
+        return NULL;
+    }
+    cJSON *ok = load_all(rk, request);
+    rd_kafka_destroy(rk);
+    return ok;
+}
+
 static bool assign_all(rd_kafka_t *rk, const char *topic)
 {
     const struct rd_kafka_metadata *metadata = NULL;
@@ -240,13 +298,6 @@ static cJSON *describe(const rd_kafka_message_t *read)
                               error_of(code_in(rd_kafka_message_errstr(read)), rd_kafka_message_errstr(read)));
     }
     return record;
-}
-
-static double now(void)
-{
-    struct timespec time;
-    (void)clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
 }
 
 static cJSON *read_all(rd_kafka_t *rk, const cJSON *request)

@@ -60,6 +60,7 @@ class Driver:
             "xaes-decrypt": self.xaes_decrypt,
             "produce": self.produce,
             "consume": self.consume,
+            "load": self.load,
             "rotate": self.rotate,
         }
 
@@ -129,6 +130,22 @@ class Driver:
         producer.flush(60)
         if transaction:
             producer.commit_transaction(30) if transaction == "commit" else producer.abort_transaction(30)
+        _close(producer)
+        return {"results": results}
+
+    def load(self, request: Json) -> Json:
+        producer = Producer(_kafka(request["settings"], {}, drop=("isolation.level",)))
+        prefix = bytes.fromhex(request["value"])
+        results: list[Json] = []
+        begun = time.monotonic()
+        while time.monotonic() - begun < request["timeout_ms"] / 1000:
+            value = prefix + len(results).to_bytes(8, "big")
+            result: Json = {"ms": int((time.monotonic() - begun) * 1000)}
+            results.append(result)
+            _send(producer, request["topic"], {"key": None, "value": value.hex(), "partition": 0}, result)
+            producer.poll(0)
+            time.sleep(1 / request["rate"])
+        producer.flush(60)
         _close(producer)
         return {"results": results}
 

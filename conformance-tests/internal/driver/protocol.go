@@ -18,6 +18,7 @@ const (
 	OpXAESDecrypt = "xaes-decrypt"
 	OpProduce     = "produce"
 	OpConsume     = "consume"
+	OpLoad        = "load"
 	OpRotate      = "rotate"
 	OpReport      = "report"
 )
@@ -79,6 +80,7 @@ type Request struct {
 	Records       []Record          `json:"records,omitempty"`
 	Transaction   string            `json:"transaction,omitempty"`
 	Count         int               `json:"count,omitempty"`
+	Rate          int               `json:"rate,omitempty"`
 	TimeoutMillis int               `json:"timeout_ms,omitempty"`
 }
 
@@ -136,6 +138,7 @@ type Hello struct {
 type Outcome struct {
 	Value  Bytes  `json:"value"`
 	Offset int64  `json:"offset"`
+	Millis int64  `json:"ms,omitempty"`
 	Error  *Error `json:"error,omitempty"`
 }
 

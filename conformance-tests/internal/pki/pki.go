@@ -65,9 +65,12 @@ func (a *Authority) Client(name string) (certificate, key string, err error) {
 	return a.issue(name, template)
 }
 
-// Server makes a certificate for 127.0.0.1.
-func (a *Authority) Server() (tls.Certificate, error) {
+// Server makes a certificate for 127.0.0.1: a good one, or one that has expired.
+func (a *Authority) Server(expired bool) (tls.Certificate, error) {
 	template := newTemplate("localhost")
+	if expired {
+		template.NotBefore, template.NotAfter = time.Now().Add(-life), time.Now().Add(-time.Minute)
+	}
 	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
 	template.DNSNames = []string{"localhost"}
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}

@@ -30,6 +30,8 @@ func (r *reference) handle(request driver.Request) (any, error) {
 		return produce(request)
 	case driver.OpConsume:
 		return consume(request)
+	case driver.OpLoad:
+		return load(request)
 	case driver.OpOpen:
 		r.close()
 		r.settings = request.Settings
@@ -73,7 +75,7 @@ func hello() driver.Hello {
 		Protocol: 1, Name: "go-reference", Version: "1", Features: []string{"transactions"},
 		Operations: []string{
 			driver.OpHello, driver.OpOpen, driver.OpEncrypt, driver.OpDecrypt, driver.OpDecryptAll, driver.OpXAESDecrypt,
-			driver.OpProduce, driver.OpConsume, driver.OpRotate,
+			driver.OpProduce, driver.OpConsume, driver.OpLoad, driver.OpRotate,
 		},
 	}
 }

@@ -6,10 +6,12 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,29 +40,58 @@ type Script func(Call) Reply
 type Service struct {
 	URL string
 
-	server *http.Server
-	mu     sync.Mutex
-	script Script
-	calls  []Call
+	authority *pki.Authority
+	address   string
+	server    *http.Server
+	mu        sync.Mutex
+	config    *tls.Config
+	script    Script
+	calls     []Call
 }
 
 // Start serves on a free port of loopback.
 func Start(authority *pki.Authority) (*Service, error) {
-	certificate, err := authority.Server()
-	if err != nil {
+	s := &Service{authority: authority, address: "127.0.0.1:0"}
+	if err := s.Expire(false); err != nil {
 		return nil, err
 	}
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+	return s, s.Restart()
+}
+
+// Expire makes the service show a certificate that has expired, or a good one again, in the handshakes to come, and ends the
+// connections that there are.
+func (s *Service) Expire(expired bool) error {
+	certificate, err := s.authority.Server(expired)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.config = &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate},
-		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: authority.Pool(),
-	})
-	if err != nil {
-		return nil, err
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: s.authority.Pool(),
 	}
-	s := &Service{URL: "https://" + listener.Addr().String()}
+	s.mu.Unlock()
+	if s.server == nil {
+		return nil
+	}
+	s.Stop()
+	return s.Restart()
+}
+
+// Stop ends the service and its connections: nobody listens any more.
+func (s *Service) Stop() { _ = s.server.Close() }
+
+// Restart serves at the same address as before.
+func (s *Service) Restart() error {
+	listener, err := tls.Listen("tcp", s.address, s.config)
+	if err != nil {
+		return err
+	}
+	s.address = listener.Addr().String()
+	s.URL = "https://" + s.address
 	s.server = &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
-	go func() { _ = s.server.Serve(listener) }()
-	return s, nil
+	go func(server *http.Server) { _ = server.Serve(listener) }(s.server)
+	return nil
 }
 
 // Play sets the script for the calls to come, and forgets those that were.
@@ -78,7 +109,7 @@ func (s *Service) Calls() []Call {
 }
 
 // Close stops the service at once.
-func (s *Service) Close() { _ = s.server.Close() }
+func (s *Service) Close() { s.Stop() }
 
 func (s *Service) serve(w http.ResponseWriter, request *http.Request) {
 	call := Call{Path: request.URL.Path}
@@ -111,6 +142,14 @@ func JSON(value any) Reply {
 		panic(err) // values are made by this program
 	}
 	return Reply{Status: 200, ContentType: "application/json", Body: string(body)}
+}
+
+// WithLease is the reply with other times for its leases.
+func WithLease(reply Reply, refresh, expires int) Reply {
+	reply.Body = strings.NewReplacer(
+		`"refresh_in":150`, fmt.Sprintf(`"refresh_in":%d`, refresh), `"expires_in":300`, fmt.Sprintf(`"expires_in":%d`, expires),
+	).Replace(reply.Body)
+	return reply
 }
 
 // Problem is a refusal with a code of errors.md.

@@ -59,32 +59,55 @@ func kafkaSettings(broker *environment.Broker, cipherlane map[string]string, mor
 	return settings
 }
 
-// write has a driver produce a part of the records with each codec, a part in a transaction that commits and some in one that is
-// aborted, which nobody must read.
+// part is some of a driver's records, written in one way.
+type part struct {
+	needs       string // a feature of the driver
+	settings    []string
+	transaction string
+	shape       func([]byte) []byte // of values
+}
+
+// parts are every codec of Kafka, then what only some drivers can. Nobody must read what was aborted.
+func parts(topic string) []part {
+	var all []part
+	for _, codec := range matrixCodecs {
+		all = append(all, part{settings: []string{"acks", "all", "compression.type", codec}})
+	}
+	return append(all,
+		part{needs: "transactions", settings: []string{"transactional.id", topic}, transaction: "commit"},
+		part{needs: "transactions", settings: []string{"transactional.id", topic}, transaction: "abort"},
+		part{needs: "record-key", settings: []string{"cipherlane.record.key.topics", "matrix-*"}},
+		part{needs: "compression", settings: []string{"cipherlane.compression.topics", topic, "cipherlane.compression.min.bytes", "10"}, shape: repetitive},
+	)
+}
+
+// repetitive makes a value that zstd shrinks, of the same size.
+func repetitive(value []byte) []byte {
+	for i := range value {
+		value[i] = value[i%3]
+	}
+	return value
+}
+
+// write has a driver produce its records, part by part.
 func (r *Run) write(d *Driver, broker *environment.Broker, service *environment.KeyService) written {
 	random := r.random("matrix " + d.Label)
 	w := written{by: d, topic: fmt.Sprintf("matrix-%s-%d", d.Label, random.Uint32()), records: map[[2]int64]driver.Record{}}
 	if w.failure = broker.CreateTopic(w.topic, matrixPartitions); w.failure != nil {
 		return w
 	}
-	parts := len(matrixCodecs)
-	transactions := d.Knows("transactions")
-	if transactions {
-		parts++
-	}
-	for i := range parts {
-		settings := kafkaSettings(broker, service.Settings("producer"), "acks", "all", "compression.type", matrixCodecs[i%len(matrixCodecs)])
-		settings["max.request.size"] = "8000000"
-		transaction := ""
-		if i == len(matrixCodecs) {
-			transaction, settings["transactional.id"] = "commit", w.topic
+	all := slices.DeleteFunc(parts(w.topic), func(p part) bool { return p.needs != "" && !d.Knows(p.needs) })
+	for i, p := range all {
+		settings := kafkaSettings(broker, service.Settings("producer"), append(p.settings, "max.request.size", "8000000")...)
+		records := matrixRecords(random, (r.Records+len(all)-1)/len(all), i)
+		for j := range records {
+			if p.shape != nil && records[j].Value != nil {
+				records[j].Value = p.shape(records[j].Value)
+			}
 		}
-		w.failure = errors.Join(w.failure, r.writePart(&w, settings, transaction, matrixRecords(random, (r.Records+parts-1)/parts, i)))
-	}
-	if transactions {
-		settings := kafkaSettings(broker, service.Settings("producer"), "transactional.id", w.topic)
-		aborted := matrixRecords(random, 10, 1)
-		w.failure = errors.Join(w.failure, r.writePart(&w, settings, "abort", aborted))
+		if err := r.writePart(&w, settings, p.transaction, records); err != nil {
+			w.failure = errors.Join(w.failure, fmt.Errorf("%v: %w", p.settings, err))
+		}
 	}
 	return w
 }

@@ -60,6 +60,9 @@ type Suite struct {
 	Name  string
 	About string
 
+	// OnDemand suites need minutes and run only when they are named.
+	OnDemand bool
+
 	needs []string
 	run   func(*Run) error
 }
@@ -81,17 +84,19 @@ func (s Suite) Run(r *Run) error {
 var (
 	onDecryptAll = []string{driver.OpOpen, driver.OpDecryptAll}
 	onLifecycle  = []string{driver.OpOpen, driver.OpEncrypt, driver.OpDecrypt, driver.OpRotate}
+	onLoad       = []string{driver.OpLoad, driver.OpConsume}
 	onKafka      = []string{driver.OpProduce, driver.OpConsume}
 )
 
 // All is every suite, in the order in which they run.
 var All = []Suite{
-	{"vectors", "every vector of spec/vectors through every driver", []string{driver.OpOpen}, runVectors},
-	{"tampering", "every bit flipped, every cut, moved, doubled, and ciphertexts that are valid under two keys", onDecryptAll, runTampering},
-	{"fuzz", "one mutated input, all drivers, the same verdict", onDecryptAll, runFuzz},
-	{"matrix", "every producer's records through every consumer, on a real broker and key service", onKafka, runMatrix},
-	{"lifecycle", "rotation, destroying, revoking and the end of a lease, with a real key service", onLifecycle, runLifecycle},
-	{"leak", "canaries through every fault of the key service: none on the broker's disk, none in a log", onKafka, runLeak},
+	{Name: "vectors", About: "every vector of spec/vectors through every driver", needs: []string{driver.OpOpen}, run: runVectors},
+	{Name: "tampering", About: "every bit flipped, every cut, moved, doubled, and ciphertexts that are valid under two keys", needs: onDecryptAll, run: runTampering},
+	{Name: "fuzz", About: "one mutated input, all drivers, the same verdict", needs: onDecryptAll, run: runFuzz},
+	{Name: "matrix", About: "every producer's records through every consumer, on a real broker and key service", needs: onKafka, run: runMatrix},
+	{Name: "lifecycle", About: "rotation, destroying, revoking and the end of a lease, with a real key service", needs: onLifecycle, run: runLifecycle},
+	{Name: "leak", About: "canaries through every fault of the key service: none on the broker's disk, none in a log", needs: onKafka, run: runLeak},
+	{Name: "faults", About: "the key service and the broker in trouble while producers run: nothing acknowledged is lost, nothing else is there", OnDemand: true, needs: onLoad, run: runFaults},
 }
 
 // random gives a generator of its own for each name, so that a suite run alone draws what it draws among others.
@@ -111,12 +116,19 @@ func randomBytes(random *rand.Rand, size int) []byte {
 	return out
 }
 
+// wanted says whether a case was asked for.
+func (r *Run) wanted(name string) bool {
+	if r.Case == "" {
+		return true
+	}
+	match, err := path.Match(r.Case, name)
+	return err == nil && match
+}
+
 // check runs a case on a driver, unless its name is not asked for or the driver does not know what it needs.
 func (r *Run) check(suite, name string, d *Driver, needs []string, test func() error) {
-	if r.Case != "" {
-		if match, err := path.Match(r.Case, name); err != nil || !match {
-			return
-		}
+	if !r.wanted(name) {
+		return
 	}
 	begun := time.Now()
 	result := report.Result{Suite: suite, Case: name, Driver: d.Label, Status: report.Passed}

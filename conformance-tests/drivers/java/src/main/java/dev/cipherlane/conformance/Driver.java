@@ -55,6 +55,7 @@ public final class Driver {
     operations.put("xaes-decrypt", Driver::xaesDecrypt);
     operations.put("produce", KafkaOperations::produce);
     operations.put("consume", KafkaOperations::consume);
+    operations.put("load", KafkaOperations::load);
   }
 
   /**

@@ -6,12 +6,14 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import dev.cipherlane.kafka.DecryptingConsumerInterceptor;
 import dev.cipherlane.kafka.EncryptingProducerInterceptor;
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -52,14 +54,10 @@ final class KafkaOperations {
   }
 
   private static JsonArray sendAll(KafkaProducer<byte[], byte[]> producer, JsonObject request) {
-    List<Object> sent = new ArrayList<>();
+    List<Future<RecordMetadata>> sent = new ArrayList<>();
     for (JsonElement record : request.getAsJsonArray("records")) {
-      try {
-        sent.add(
-            producer.send(record(request.get("topic").getAsString(), record.getAsJsonObject())));
-      } catch (RuntimeException e) {
-        sent.add(e);
-      }
+      sent.add(
+          send(producer, record(request.get("topic").getAsString(), record.getAsJsonObject())));
     }
     producer.flush();
     JsonArray results = new JsonArray();
@@ -67,13 +65,51 @@ final class KafkaOperations {
     return results;
   }
 
-  private static JsonObject result(Object outcome) {
+  static JsonObject load(JsonObject request) throws InterruptedException {
+    Map<String, Object> settings = settings(request, Set.of("isolation.level"));
+    settings.put("interceptor.classes", EncryptingProducerInterceptor.class.getName());
+    String topic = request.get("topic").getAsString();
+    byte[] prefix = Driver.bytes(request.get("value"));
+    List<Future<RecordMetadata>> sent = new ArrayList<>();
+    List<Long> tried = new ArrayList<>();
+    try (var producer =
+        new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {
+      long begun = System.nanoTime();
+      long end = begun + Duration.ofMillis(request.get("timeout_ms").getAsLong()).toNanos();
+      while (System.nanoTime() < end) {
+        byte[] value =
+            ByteBuffer.allocate(prefix.length + Long.BYTES)
+                .put(prefix)
+                .putLong(sent.size())
+                .array();
+        tried.add(Duration.ofNanos(System.nanoTime() - begun).toMillis());
+        sent.add(send(producer, new ProducerRecord<>(topic, 0, null, value)));
+        Thread.sleep(1_000 / request.get("rate").getAsLong());
+      }
+    }
+    JsonArray results = new JsonArray();
+    for (int i = 0; i < sent.size(); i++) {
+      JsonObject result = result(sent.get(i));
+      result.addProperty("ms", tried.get(i));
+      results.add(result);
+    }
+    return wrap("results", results);
+  }
+
+  /** What becomes of a record; a refusal of send() itself is no different. */
+  private static Future<RecordMetadata> send(
+      KafkaProducer<byte[], byte[]> producer, ProducerRecord<byte[], byte[]> record) {
+    try {
+      return producer.send(record);
+    } catch (RuntimeException e) {
+      return CompletableFuture.failedFuture(e);
+    }
+  }
+
+  private static JsonObject result(Future<RecordMetadata> outcome) {
     JsonObject result = new JsonObject();
     try {
-      if (outcome instanceof RuntimeException refused) {
-        throw refused;
-      }
-      result.addProperty("offset", ((RecordMetadata) ((Future<?>) outcome).get()).offset());
+      result.addProperty("offset", outcome.get().offset());
     } catch (ExecutionException | InterruptedException | RuntimeException e) {
       result.add("error", DriverException.describe(e));
     }
