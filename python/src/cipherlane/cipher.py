@@ -95,7 +95,7 @@ class EncryptingSession:
         SessionEndedError: the key's lease ended already
     """
 
-    __slots__ = ("_alive", "_clock", "_encrypt", "_ends_at", "_next", "_prefix", "_salt_rest", "_until", "key")
+    __slots__ = ("_alive", "_clock", "_encrypt", "_ends_at", "_next", "_prefix", "_until", "key")
 
     def __init__(
         self,
@@ -107,16 +107,16 @@ class EncryptingSession:
     ) -> None:
         self.key = key
         self._prefix = os.urandom(PREFIX_SIZE) if prefix is None else prefix
-        self._salt_rest = self._prefix[SALT_SIZE:]
         self._encrypt = _begin(key, self._prefix[:SALT_SIZE]).encrypt
         self._next = counting(counter)
         self._alive = forking.mark()
         self._clock = clock
-        self._until = self._ends_at = clock() + SESSION_SECONDS
+        self._ends_at = clock() + SESSION_SECONDS
+        self._until = [self._ends_at]
 
     def use_until(self, moment: float) -> None:
         """Has :meth:`encrypt` refuse from a moment of the clock on, until this is called again."""
-        self._until = min(moment, self._ends_at)
+        self._until[0] = min(moment, self._ends_at)
 
     def encrypt(self, plaintext: bytes, additional_data: bytes, before: bytes = b"") -> bytes:
         """Encrypts one record.
@@ -133,14 +133,33 @@ class EncryptingSession:
             SessionEndedError: after 2^32 - 1 records [CL-ENV-032], after 15 minutes [CL-ENV-033], when the key's lease
                 ended or is to be looked at again [CL-ENV-034], and in a forked child [CL-ENV-035]
         """
-        # This is what every record costs: no lock, no system call, no call of Python code.
-        if not self._alive[0] or self._clock() >= self._until or self.key.wiped:
+        written = self.sealer(additional_data, before)(plaintext)
+        if written is None:
             raise SessionEndedError
-        counter = self._next()
-        if counter >= SESSION_RECORDS:
-            raise SessionEndedError
-        tail = counter.to_bytes(4, "big")
-        return b"".join((before, self._prefix, tail, self._encrypt(self._salt_rest + tail, plaintext, additional_data)))
+        return written
+
+    def sealer(self, additional_data: bytes, before: bytes) -> Callable[[bytes], Optional[bytes]]:
+        """What :meth:`encrypt` does for one AAD and one beginning, made once for many records.
+
+        Returns:
+            a function of the plaintext; its result is None when the session ended
+        """
+        alive, clock, until, key, count, encrypt = (
+            self._alive, self._clock, self._until, self.key, self._next, self._encrypt,
+        )  # fmt: skip
+        beginning, salt_rest = before + self._prefix, self._prefix[SALT_SIZE:]
+
+        def seal(plaintext: bytes) -> Optional[bytes]:
+            # This is what every record costs: no lock, no system call, no other Python code.
+            if not alive[0] or clock() >= until[0] or key.wiped:
+                return None
+            counter = count()
+            if counter >= SESSION_RECORDS:
+                return None
+            tail = counter.to_bytes(4, "big")
+            return b"".join((beginning, tail, encrypt(salt_rest + tail, plaintext, additional_data)))
+
+        return seal
 
     def __reduce__(self) -> tuple[object, ...]:
         """Refuses: a copy would use nonces again."""

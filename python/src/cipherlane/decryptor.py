@@ -133,9 +133,9 @@ class Decryptor(KeyHolder):
             the plaintext, or None: then ask :meth:`decrypt` or :meth:`decrypt_all`, which say why
         """
         try:
-            opening = self._openings[topic, value[:_OPENING]]  # type: ignore[index]
-            if self._clock() < opening.until and len(value) <= self._longest:  # type: ignore[arg-type]
-                plaintext = opening.decrypt(value[_OPENING:_CONTENT], value[_CONTENT:], opening.additional_data)  # type: ignore[index]
+            decrypt_with, additional_data, until = self._openings[topic, value[:_OPENING]]  # type: ignore[index]
+            if self._clock() < until and len(value) <= self._longest:  # type: ignore[arg-type]
+                plaintext = decrypt_with(value[_OPENING:_CONTENT], value[_CONTENT:], additional_data)  # type: ignore[index]
                 self._decrypted += 1
                 return plaintext
         except Exception:  # noqa: BLE001, S110 - whatever it is, the long way finds it again and names it

@@ -25,9 +25,10 @@ class _Stream:
 
     Attributes:
         longest: of the values that go the short way, which neither compresses nor binds the record key; -1 for none
+        seal: the short way
     """
 
-    __slots__ = ("additional_data", "binds", "compress_from", "grant", "header", "longest", "session", "usage")
+    __slots__ = ("binds", "compress_from", "flags", "grant", "longest", "seal", "session", "usage")
 
     def __init__(self, topic: str, grant: EncryptionGrant, session: EncryptingSession, writing: Writing) -> None:
         self.grant = grant
@@ -35,15 +36,16 @@ class _Stream:
         self.usage = grant.usage
         self.binds = topic in writing.record_key_topics
         self.compress_from = writing.compression_min if topic in writing.compression_topics else None
-        self.header = envelope.header(envelope.FLAG_RECORD_KEY_BOUND if self.binds else 0, grant.key.kid)
-        self.additional_data = b"" if self.binds else envelope.additional_data(self.header, grant.scope)
+        self.flags = envelope.FLAG_RECORD_KEY_BOUND if self.binds else 0
+        header = envelope.header(0, grant.key.kid)
+        self.seal = session.sealer(envelope.additional_data(header, grant.scope), header)
         self.longest = -1 if self.binds or not HAS_GIL else writing.max_plaintext
         if self.compress_from is not None:
             self.longest = min(self.longest, self.compress_from - 1)
 
     def write(self, value: bytes, record_key: RecordKey) -> bytes:
         """The envelope of a value, whichever way it goes; raises ``SessionEndedError``."""
-        content, flags = value, self.header[3]
+        content, flags = value, self.flags
         if self.compress_from is not None and len(value) >= self.compress_from:
             frame = compression.compress(value)
             content, flags = (value, flags) if frame is None else (frame, flags | envelope.FLAG_ZSTD)
@@ -137,13 +139,11 @@ class Encryptor(KeyHolder):
         stream = self._streams.get(topic)
         if stream is None or type(value) is not bytes or len(value) > stream.longest:
             return None
-        try:
-            written = stream.session.encrypt(value, stream.additional_data, stream.header)
-        except SessionEndedError:
-            return None
-        usage = stream.usage
-        usage.records += 1  # threads do not change places inside these lines where there is a GIL (see longest)
-        usage.bytes += len(value)
+        written = stream.seal(value)
+        if written is not None:
+            usage = stream.usage
+            usage.records += 1  # threads do not change places inside these lines where there is a GIL (see longest)
+            usage.bytes += len(value)
         return written
 
     def numbers(self) -> Numbers:

@@ -124,7 +124,7 @@ def test_unexpected_failures_are_errors_and_never_plaintext(monkeypatch: pytest.
     def out_of_memory(*_args: object) -> bytes:
         raise MemoryError("canary")
 
-    monkeypatch.setattr(EncryptingSession, "encrypt", out_of_memory)
+    encryptor._streams["t"].seal = out_of_memory
     monkeypatch.setattr("cipherlane.envelope.additional_data", out_of_memory)
     with pytest.raises(EncryptionError, match="internal: encrypting failed: MemoryError") as encrypting:
         encryptor.encrypt("t", b"canary")
