@@ -18,11 +18,11 @@ import (
 type Globals struct {
 	JSON bool `name:"json" help:"Print JSON for programs in place of text for people."`
 
-	Config      string `group:"Key service" type:"path" env:"CIPHERLANE_CONFIG" placeholder:"FILE" help:"YAML file with url, ca, certificate, key."`
-	URL         string `group:"Key service" name:"url" env:"CIPHERLANE_URL" placeholder:"URL" help:"Address of the key service: https://host:port."`
-	CA          string `group:"Key service" name:"ca" type:"path" env:"CIPHERLANE_CA" placeholder:"FILE" help:"CA of the key service's certificate, PEM."`
-	Certificate string `group:"Key service" type:"path" env:"CIPHERLANE_CERTIFICATE" placeholder:"FILE" help:"Your client certificate, PEM."`
-	Key         string `group:"Key service" type:"path" env:"CIPHERLANE_KEY" placeholder:"FILE" help:"Its private key, PEM, mode 0600."`
+	Config      string `group:"Connection to the key service" type:"path" env:"CIPHERLANE_CONFIG" placeholder:"FILE" help:"YAML file with url, ca, certificate, key."`
+	URL         string `group:"Connection to the key service" name:"url" env:"CIPHERLANE_URL" placeholder:"URL" help:"Address of the key service: https://host:port."`
+	CA          string `group:"Connection to the key service" name:"ca" type:"path" env:"CIPHERLANE_CA" placeholder:"FILE" help:"CA of the key service's certificate, PEM."`
+	Certificate string `group:"Connection to the key service" type:"path" env:"CIPHERLANE_CERTIFICATE" placeholder:"FILE" help:"Your client certificate, PEM."`
+	Key         string `group:"Connection to the key service" type:"path" env:"CIPHERLANE_KEY" placeholder:"FILE" help:"Its private key, PEM, mode 0600."`
 }
 
 // connect gives a client of the key service.

@@ -197,6 +197,10 @@ func (e explained) print(out io.Writer) error {
 	if err := t.print(out); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\n%d bytes in all; %d are overhead. Bytes 20 to the end are a Tink X-AES-GCM ciphertext.\n", e.Size, envelope.MinSize)
+	text := fmt.Sprintf("\n%d bytes in all. A reader must refuse this value.\n", e.Size)
+	if e.Error == nil {
+		text = fmt.Sprintf("\n%d bytes in all; %d are overhead. Bytes 20 to the end are a Tink X-AES-GCM ciphertext.\n", e.Size, envelope.MinSize)
+	}
+	_, err := io.WriteString(out, text)
 	return err
 }

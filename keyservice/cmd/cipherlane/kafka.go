@@ -17,14 +17,14 @@ import (
 )
 
 type kafkaFlags struct {
-	Bootstrap    []string `group:"Kafka" required:"" env:"CIPHERLANE_BOOTSTRAP" placeholder:"HOST:PORT" help:"Brokers to begin with."`
-	TLS          bool     `group:"Kafka" name:"kafka-tls" help:"Use TLS; implied by the next three. It is always verified."`
-	CA           string   `group:"Kafka" name:"kafka-ca" type:"path" placeholder:"FILE" help:"CA of the brokers' certificates, PEM (default: those of the system)."`
-	Certificate  string   `group:"Kafka" name:"kafka-certificate" type:"path" placeholder:"FILE" help:"Client certificate for Kafka, PEM."`
-	Key          string   `group:"Kafka" name:"kafka-key" type:"path" placeholder:"FILE" help:"Its private key, PEM, mode 0600."`
-	SASL         string   `group:"Kafka" name:"kafka-sasl" enum:"plain,scram-sha-256,scram-sha-512," default:"" placeholder:"MECHANISM" help:"plain, scram-sha-256 or scram-sha-512."`
-	User         string   `group:"Kafka" name:"kafka-user" placeholder:"NAME" help:"User for SASL."`
-	PasswordFile string   `group:"Kafka" name:"kafka-password-file" type:"path" placeholder:"FILE" help:"File with the password, mode 0600."`
+	Bootstrap    []string `group:"Connection to Kafka" required:"" env:"CIPHERLANE_BOOTSTRAP" placeholder:"HOST:PORT" help:"Brokers to begin with."`
+	TLS          bool     `group:"Connection to Kafka" name:"kafka-tls" help:"Use TLS; implied by the next three. It is always verified."`
+	CA           string   `group:"Connection to Kafka" name:"kafka-ca" type:"path" placeholder:"FILE" help:"CA of the brokers' certificates, PEM (default: those of the system)."`
+	Certificate  string   `group:"Connection to Kafka" name:"kafka-certificate" type:"path" placeholder:"FILE" help:"Client certificate for Kafka, PEM."`
+	Key          string   `group:"Connection to Kafka" name:"kafka-key" type:"path" placeholder:"FILE" help:"Its private key, PEM, mode 0600."`
+	SASL         string   `group:"Connection to Kafka" name:"kafka-sasl" enum:"plain,scram-sha-256,scram-sha-512," default:"" placeholder:"MECHANISM" help:"plain, scram-sha-256 or scram-sha-512."`
+	User         string   `group:"Connection to Kafka" name:"kafka-user" placeholder:"NAME" help:"User for SASL."`
+	PasswordFile string   `group:"Connection to Kafka" name:"kafka-password-file" type:"path" placeholder:"FILE" help:"File with the password, mode 0600."`
 }
 
 const maxPassword = 4096
