@@ -55,7 +55,8 @@ func Start(authority *pki.Authority) (*Service, error) {
 	if err := s.Expire(false); err != nil {
 		return nil, err
 	}
-	return s, s.Restart()
+	err := s.Restart()
+	return s, err
 }
 
 // Expire makes the service show a certificate that has expired, or a good one again, in the handshakes to come, and ends the

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -239,9 +240,9 @@ func (u *underLoad) judge(d *Driver, got loaded) error {
 }
 
 func lastError(results []driver.Outcome) error {
-	for i := len(results) - 1; i >= 0; i-- {
-		if results[i].Error != nil {
-			return results[i].Error
+	for _, result := range slices.Backward(results) {
+		if result.Error != nil {
+			return result.Error
 		}
 	}
 	return nil
