@@ -10,13 +10,15 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/cipherlane/cipherlane/conformance-tests/internal/reference"
+	"github.com/cipherlane/cipherlane/conformance-tests/internal/report"
 	"github.com/cipherlane/cipherlane/conformance-tests/internal/suite"
 )
 
 type commands struct {
-	Run       runCommand       `cmd:"" help:"Test SDKs through their drivers (spec/conformance.md); exit 1 if anything fails."`
-	List      listCommand      `cmd:"" help:"Show the suites."`
-	Reference referenceCommand `cmd:"" name:"reference-driver" help:"Be the driver of the Go reference, on standard input and output."`
+	Run        runCommand        `cmd:"" help:"Test SDKs through their drivers (spec/conformance.md); exit 1 if anything fails."`
+	List       listCommand       `cmd:"" help:"Show the suites."`
+	Compliance complianceCommand `cmd:"" help:"Write the compliance matrix of a run into a document."`
+	Reference  referenceCommand  `cmd:"" name:"reference-driver" help:"Be the driver of the Go reference, on standard input and output."`
 }
 
 type listCommand struct{}
@@ -30,6 +32,14 @@ func (listCommand) Run() error {
 	}
 	return nil
 }
+
+type complianceCommand struct {
+	Results  string `arg:"" help:"The results.json of a run of everything."`
+	Document string `arg:"" help:"A Markdown file with the marks of the matrix."`
+}
+
+// Run rewrites the document.
+func (c complianceCommand) Run() error { return report.WriteCompliance(c.Results, c.Document) }
 
 type referenceCommand struct {
 	Without string `placeholder:"GUARD" enum:",${guards}" default:"" help:"Switch a guard off, to show that a suite notices: ${guards}."`

@@ -86,7 +86,7 @@ func (c *runCommand) prepare(folder string) (*running, error) {
 		c.Seed = rand.Uint64() >> 1
 	}
 	fmt.Fprintf(os.Stderr, "seed %d\n", c.Seed)
-	results := &report.Results{Facts: report.Facts{Begun: time.Now(), Seed: c.Seed, Environment: map[string]string{}, Drivers: map[string]string{}}}
+	results := &report.Results{Facts: report.Facts{Begun: time.Now(), Seed: c.Seed, Environment: map[string]string{}, Drivers: map[string]string{}, Features: map[string][]string{}}}
 	if c.Known != "" {
 		if err := results.ReadKnown(c.Known); err != nil {
 			return nil, err
@@ -159,6 +159,7 @@ func (r *running) start(commands map[string]string, folder string) error {
 		r.Drivers = append(r.Drivers, d)
 		r.Environment.Principals = append(r.Environment.Principals, suite.Principal(name))
 		r.Results.Facts.Drivers[name] = d.Name + " " + d.Version
+		r.Results.Facts.Features[name] = d.Features
 	}
 	return nil
 }

@@ -36,10 +36,11 @@ func (r Result) name() string { return r.Suite + "/" + r.Driver + "/" + r.Case }
 
 // Facts are what a reader needs to judge the results.
 type Facts struct {
-	Begun       time.Time         `json:"begun"`
-	Seed        uint64            `json:"seed"`
-	Environment map[string]string `json:"environment"`
-	Drivers     map[string]string `json:"drivers"`
+	Begun       time.Time           `json:"begun"`
+	Seed        uint64              `json:"seed"`
+	Environment map[string]string   `json:"environment"`
+	Drivers     map[string]string   `json:"drivers"`
+	Features    map[string][]string `json:"features"` // of each driver
 }
 
 // Results of a run. Not safe for concurrent use.

@@ -47,6 +47,39 @@ func TestBadKnownFailures(t *testing.T) {
 	}
 }
 
+func TestCompliance(t *testing.T) {
+	results := &Results{Facts: Facts{Drivers: map[string]string{"c": "c", "java": "java"}, Features: map[string][]string{"java": {"record-key"}}}}
+	results.Add(Result{Suite: "vectors", Driver: "c", Case: "a", Status: Failed})
+	results.Add(Result{Suite: "vectors", Driver: "c", Case: "b", Status: Passed})
+	results.Add(Result{Suite: "vectors", Driver: "java", Case: "a", Status: Passed})
+	results.Add(Result{Suite: "matrix", Driver: "c", Case: "reads-java", Status: Passed})
+	results.Add(Result{Suite: "fuzz", Driver: "c", Case: "all", Status: Skipped})
+	folder := t.TempDir()
+	document := filepath.Join(folder, "README.md")
+	if err := os.WriteFile(document, []byte("before\n"+complianceBegin+"old\n"+complianceEnd+"after\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := results.WriteFiles(folder); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time into what the first wrote
+		if err := WriteCompliance(filepath.Join(folder, "results.json"), document); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(document)
+	for _, part := range []string{"before\n<!--", "| 1 of 2 | 1 ✓ |", "| binds record keys | – | 1 ✓ |", "| comes to the same verdict on mutated input | – | – |", "-->\nafter\n"} {
+		if err != nil || !strings.Contains(string(text), part) || strings.Contains(string(text), "old") {
+			t.Errorf("%v: no %q in %s", err, part, text)
+		}
+	}
+	for _, pair := range [][2]string{{"/nonexistent", document}, {document, document}, {filepath.Join(folder, "results.json"), filepath.Join(folder, "index.html")}} {
+		if err := WriteCompliance(pair[0], pair[1]); err == nil {
+			t.Errorf("%v was taken", pair)
+		}
+	}
+}
+
 func TestPageEscapes(t *testing.T) {
 	results := &Results{Facts: Facts{Environment: map[string]string{"broker": "<b>"}, Drivers: map[string]string{}}}
 	results.Add(Result{Suite: "vectors", Driver: "c", Case: "<script>", Status: Failed, Message: "<script>alert(1)</script>"})
