@@ -45,8 +45,8 @@ func (a *api) certificate(ctx context.Context, call service.Call, w http.Respons
 }
 
 type tokenRequest struct {
-	Principal *string `json:"principal"`
-	ExpiresIn *int64  `json:"expires_in"`
+	Principal *string      `json:"principal"`
+	ExpiresIn *wholeNumber `json:"expires_in"`
 }
 
 type tokenAnswer struct {
@@ -62,7 +62,7 @@ func (t *tokenRequest) check() (principal string, life time.Duration, err error)
 	if t.ExpiresIn == nil {
 		return *t.Principal, token.DefaultLife, nil
 	}
-	if low, high := int64(token.MinLife/time.Second), int64(token.MaxLife/time.Second); *t.ExpiresIn < low || *t.ExpiresIn > high {
+	if low, high := wholeNumber(token.MinLife/time.Second), wholeNumber(token.MaxLife/time.Second); *t.ExpiresIn < low || *t.ExpiresIn > high {
 		return *t.Principal, 0, invalid("expires_in is %d to %d seconds", low, high)
 	}
 	return *t.Principal, time.Duration(*t.ExpiresIn) * time.Second, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/datakey"
 	"github.com/cipherlane/cipherlane/keyservice/internal/names"
 	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
+	"github.com/cipherlane/cipherlane/keyservice/internal/token"
 	"github.com/cipherlane/cipherlane/keyservice/internal/vectors"
 )
 
@@ -25,7 +26,8 @@ func requestSeeds(f *testing.F) {
 	for _, body := range []string{
 		`{"topic":"claims"}`, `{"topic":"claims","usage":{"kid":"` + kid + `","records":7,"bytes":7.0}}`,
 		`{"topic":"claims","kids":[]}`, `{"topic":"claims","kids":["` + kid + `"]}`, `{"topic":"claims","kids":["` + kid + `","` + kid + `"]}`,
-		`{}`, `null`, `[[[[[[[[[]]]]]]]]]`, `{"a":1,"a":1}`, `{"topic":"\ud800"}`, "{\"topic\":\"\xff\"}", ``, ` `, `{`, `{}{}`, `1e400`, `"`,
+		`{"kids":["` + kid + `"]}`, `{"all":true}`, `{"all":false}`, `{"all":true,"confirm":"AAAAAAAAAAAAAAAAAAAAAAAAAA"}`, `{"principal":"p","expires_in":60}`,
+		`{"principal":"p","expires_in":6e1}`, `{"scope":"claims","principal":"p","action":"encrypt","reason":"x"}`, `{}`, `null`, `[[[[[[[[[]]]]]]]]]`, `{"a":1,"a":1}`, `{"topic":"\ud800"}`, "{\"topic\":\"\xff\"}", ``, ` `, `{`, `{}{}`, `1e400`, `"`,
 	} {
 		f.Add("application/json; charset=utf-8", []byte(body))
 	}
@@ -52,7 +54,33 @@ func FuzzRequests(f *testing.F) {
 				t.Fatalf("accepted %q %v", topic, kids)
 			}
 		}
+		checkOperators(t, contentType, body)
 	})
+}
+
+func checkOperators(t *testing.T, contentType string, body []byte) {
+	t.Helper()
+	var destroy destroyRequest
+	if checkRead(t, contentType, body, &destroy) {
+		target, err := destroy.check("claims")
+		if checkRefusal(t, err) && (target.All == (len(target.Kids) > 0) || !distinct(target.Kids)) {
+			t.Fatalf("accepted %+v", target)
+		}
+	}
+	var revoke revokeRequest
+	if checkRead(t, contentType, body, &revoke) {
+		who, reason, err := revoke.check()
+		if checkRefusal(t, err) && (who.Principal == "" && who.Scope == "" || len(reason) > 256) {
+			t.Fatalf("accepted %+v %q", who, reason)
+		}
+	}
+	var newToken tokenRequest
+	if checkRead(t, contentType, body, &newToken) {
+		_, life, err := newToken.check()
+		if checkRefusal(t, err) && (life < token.MinLife || life > token.MaxLife) {
+			t.Fatalf("accepted %s", life)
+		}
+	}
 }
 
 func distinct(kids []datakey.ID) bool {

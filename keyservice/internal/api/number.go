@@ -11,7 +11,7 @@ import (
 )
 
 // wholeNumber is an integer that may be written with a fraction of nothing or an exponent (7, 7.0, 7e0): by the schema of openapi.yaml
-// all three are the same number. It has at most 53 bits.
+// all three are the same number. What is beyond 2^53 - 1 reads as 2^53, which no limit allows.
 type wholeNumber int64
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -24,9 +24,9 @@ func (n *wholeNumber) UnmarshalJSONFrom(in *jsontext.Decoder) error {
 		return fmt.Errorf("%s is not a number", value)
 	}
 	number, err := strconv.ParseFloat(string(value), 64)
-	if err != nil || number != math.Trunc(number) || math.Abs(number) > maxUsage {
-		return fmt.Errorf("%s is not a whole number of at most 53 bits", value)
+	if err != nil || number != math.Trunc(number) {
+		return fmt.Errorf("%s is not a whole number", value)
 	}
-	*n = wholeNumber(number)
+	*n = wholeNumber(max(-maxUsage-1, min(number, maxUsage+1)))
 	return nil
 }

@@ -140,7 +140,7 @@ func (u *usageRequest) check() (*service.Usage, error) {
 		return nil, invalid("usage.kid: %v", err)
 	}
 	for _, count := range []wholeNumber{*u.Records, *u.Bytes} {
-		if count < 0 {
+		if count < 0 || count > maxUsage {
 			return nil, invalid("usage counts are 0 to 2^53 - 1")
 		}
 	}

@@ -87,7 +87,7 @@ func claimsWith(changes map[string]any) map[string]any {
 	return all
 }
 
-func optionsFor(t *testing.T, keys []byte) JWTOptions {
+func optionsFor(t testing.TB, keys []byte) JWTOptions {
 	t.Helper()
 	o := JWTDefaults()
 	o.Issuer, o.Audience, o.Principals = "https://issuer", "cipherlane", []string{"spiffe://example.org/**", "batch-*"}
@@ -98,7 +98,7 @@ func optionsFor(t *testing.T, keys []byte) JWTOptions {
 	return o
 }
 
-func verifier(t *testing.T, keys []jose.JSONWebKey) *JWT {
+func verifier(t testing.TB, keys []jose.JSONWebKey) *JWT {
 	t.Helper()
 	j, err := NewJWT(optionsFor(t, encodeSet(keys)), quiet())
 	if err != nil {
