@@ -4,13 +4,9 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
-import java.security.GeneralSecurityException;
-import java.security.InvalidKeyException;
 import java.util.Arrays;
 import java.util.HexFormat;
-import javax.crypto.Mac;
 import javax.crypto.SecretKey;
-import javax.crypto.spec.SecretKeySpec;
 
 /**
  * The name of a data key, 16 bytes that commit to it [CL-ENV-020]. Not a secret. Immutable and
@@ -21,8 +17,6 @@ public final class KeyId {
   public static final int SIZE = 16;
 
   private static final byte[] INFO = "cipherlane v1 key id".getBytes(StandardCharsets.US_ASCII);
-  private static final String HMAC = "HmacSHA256";
-  private static final int HMAC_SIZE = 32;
   private static final VarHandle LONGS =
       MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.BIG_ENDIAN);
 
@@ -67,33 +61,10 @@ public final class KeyId {
    */
   public static KeyId of(SecretKey key) {
     byte[] ikm = key.getEncoded();
-    byte[] pseudorandomKey = null;
     try {
-      pseudorandomKey = hmac(new byte[HMAC_SIZE], ikm);
-      byte[] block = Arrays.copyOf(INFO, INFO.length + 1);
-      block[INFO.length] = 1;
-      return read(hmac(pseudorandomKey, block), 0);
-    } catch (GeneralSecurityException e) {
-      throw new IllegalStateException("this Java runtime has no " + HMAC, e);
+      return read(Hkdf.derive(ikm, new byte[0], INFO, SIZE), 0);
     } finally {
       Arrays.fill(ikm, (byte) 0);
-      wipe(pseudorandomKey);
-    }
-  }
-
-  private static byte[] hmac(byte[] key, byte[] message) throws GeneralSecurityException {
-    Mac mac = Mac.getInstance(HMAC);
-    try {
-      mac.init(new SecretKeySpec(key, HMAC));
-    } catch (InvalidKeyException e) {
-      throw new IllegalStateException(e);
-    }
-    return mac.doFinal(message);
-  }
-
-  private static void wipe(byte[] bytes) {
-    if (bytes != null) {
-      Arrays.fill(bytes, (byte) 0);
     }
   }
 

@@ -1,8 +1,6 @@
 package dev.cipherlane.cipher;
 
 import java.security.GeneralSecurityException;
-import java.util.Arrays;
-import javax.crypto.Cipher;
 import javax.crypto.SecretKey;
 
 /**
@@ -20,9 +18,6 @@ public final class Xaes {
   /** Bytes of a tag. */
   public static final int TAG_SIZE = Gcm.TAG_SIZE;
 
-  private static final int BLOCK = 16;
-  private static final int REDUCTION = 0x87;
-
   private Xaes() {}
 
   /**
@@ -36,41 +31,21 @@ public final class Xaes {
    */
   public static Secret derive(SecretKey key, byte[] nonce, int offset) {
     byte[] derived = new byte[Secret.SIZE];
-    try {
-      Cipher aes = Cipher.getInstance("AES/ECB/NoPadding");
-      aes.init(Cipher.ENCRYPT_MODE, key);
-      byte[] subkey = aes.doFinal(new byte[BLOCK]);
-      shiftLeft(subkey);
-      deriveHalf(aes, 1, nonce, offset, subkey, derived);
-      deriveHalf(aes, 2, nonce, offset, subkey, derived);
-      Arrays.fill(subkey, (byte) 0);
+    try (Cmac cmac = new Cmac(key)) {
+      cmac.tag(block(1, nonce, offset), derived, 0);
+      cmac.tag(block(2, nonce, offset), derived, Cmac.BLOCK);
       return Secret.take(derived);
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException("this Java runtime cannot derive an AES-256 key", e);
     }
   }
 
-  /** One block of CMAC: half of the derived key. */
-  private static void deriveHalf(
-      Cipher aes, int half, byte[] nonce, int offset, byte[] subkey, byte[] derived)
-      throws GeneralSecurityException {
-    byte[] block = new byte[BLOCK];
+  /** What half of the derived key is the tag of. */
+  private static byte[] block(int half, byte[] nonce, int offset) {
+    byte[] block = new byte[Cmac.BLOCK];
     block[1] = (byte) half;
     block[2] = 'X';
-    System.arraycopy(nonce, offset, block, 4, DERIVING_SIZE);
-    for (int i = 0; i < BLOCK; i++) {
-      block[i] ^= subkey[i];
-    }
-    aes.doFinal(block, 0, BLOCK, derived, (half - 1) * BLOCK);
-    Arrays.fill(block, (byte) 0);
-  }
-
-  /** Doubles in GF(2^128), without a branch on secret bits: the subkey K1 of CMAC. */
-  private static void shiftLeft(byte[] block) {
-    int carry = (block[0] & 0x80) >>> 7;
-    for (int i = 0; i < BLOCK - 1; i++) {
-      block[i] = (byte) ((block[i] << 1) | ((block[i + 1] & 0x80) >>> 7));
-    }
-    block[BLOCK - 1] = (byte) ((block[BLOCK - 1] << 1) ^ (REDUCTION * carry));
+    System.arraycopy(nonce, offset, block, Cmac.BLOCK - DERIVING_SIZE, DERIVING_SIZE);
+    return block;
   }
 }
