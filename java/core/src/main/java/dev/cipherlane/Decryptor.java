@@ -154,20 +154,21 @@ public final class Decryptor implements AutoCloseable {
 
   private byte[] decryptEnvelope(String topic, RecordKey recordKey, byte[] value, long deadline) {
     Envelope envelope = Envelope.parse(value);
+    KeyId kid = envelope.kid();
     if (!envelope.compressed() && envelope.plaintextSize() > maxPlaintext) {
-      throw Encryptor.tooLong(topic, envelope.kid(), envelope.plaintextSize(), maxPlaintext);
+      throw Encryptor.tooLong(topic, kid, envelope.plaintextSize(), maxPlaintext);
     }
     if (envelope.keyBound() && !recordKey.known()) {
       throw new CipherlaneException(
           ErrorCode.RECORD_KEY_UNAVAILABLE,
           topic,
-          envelope.kid(),
+          kid,
           "the record key is bound, and not to be seen here",
           null);
     }
-    byte[] plaintext = decrypt(topic, envelope, recordKey, value, deadline);
+    byte[] plaintext = decrypt(topic, kid, envelope, recordKey, value, deadline);
     if (envelope.compressed()) {
-      plaintext = decompress(topic, envelope.kid(), plaintext);
+      plaintext = decompress(topic, kid, plaintext);
     }
     decrypted.increment();
     return plaintext;
@@ -189,8 +190,12 @@ public final class Decryptor implements AutoCloseable {
   }
 
   private byte[] decrypt(
-      String topic, Envelope envelope, RecordKey recordKey, byte[] value, long deadline) {
-    KeyId kid = envelope.kid();
+      String topic,
+      KeyId kid,
+      Envelope envelope,
+      RecordKey recordKey,
+      byte[] value,
+      long deadline) {
     for (int attempt = 1; ; attempt++) {
       try {
         DataKey key = keys.get(topic, kid, deadline);

@@ -66,6 +66,10 @@ final class KeyServiceProcess implements AutoCloseable {
   Map<String, String> settings(String name) {
     JsonObject client = ready.getAsJsonObject("principals").getAsJsonObject(name);
     return Map.of(
+        // A machine that measures is busy: its key service may take its time.
+        "cipherlane.keyservice.connect.timeout.ms", "60000",
+        "cipherlane.keyservice.request.timeout.ms", "60000",
+        "cipherlane.keys.deadline.ms", "120000",
         "cipherlane.keyservice.urls", ready.get("url").getAsString(),
         "cipherlane.keyservice.tls.ca", ready.get("ca").getAsString(),
         "cipherlane.keyservice.tls.certificate", client.get("certificate").getAsString(),

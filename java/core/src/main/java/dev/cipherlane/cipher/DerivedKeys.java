@@ -1,6 +1,8 @@
 package dev.cipherlane.cipher;
 
-import java.nio.ByteBuffer;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteOrder;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -14,6 +16,11 @@ import javax.crypto.SecretKey;
 public final class DerivedKeys {
   /** Derived keys held at once ({@code spec/limits.md}). */
   public static final int MAX = 4096;
+
+  private static final VarHandle LONGS =
+      MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.BIG_ENDIAN);
+  private static final VarHandle INTS =
+      MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.BIG_ENDIAN);
 
   private record Id(KeyId kid, long nonceHigh, int nonceLow) {}
 
@@ -60,8 +67,7 @@ public final class DerivedKeys {
   }
 
   private static Id id(KeyId kid, byte[] in, int offset) {
-    ByteBuffer nonce = ByteBuffer.wrap(in, offset, Xaes.DERIVING_SIZE);
-    return new Id(kid, nonce.getLong(), nonce.getInt());
+    return new Id(kid, (long) LONGS.get(in, offset), (int) INTS.get(in, offset + Long.BYTES));
   }
 
   private Secret derived(Id id, SecretKey dataKey, byte[] in, int offset) {

@@ -71,7 +71,10 @@ public final class DecryptionKeys implements AutoCloseable {
   }
 
   private Slot<DecryptionGrant> keySlot(String topic, KeyId kid, long now) {
-    return keys.slot(new Id(topic, kid), now, made -> new Slot<>(topic, kid, made));
+    Id id = new Id(topic, kid);
+    Slot<DecryptionGrant> known = keys.find(id);
+    // What makes a slot is itself made only where it is needed: every record comes by here.
+    return known != null ? known : keys.slot(id, now, made -> new Slot<>(topic, kid, made));
   }
 
   private Slot<PlaintextGrant> plaintextSlot(String topic, long now) {

@@ -49,7 +49,9 @@ public final class EncryptionKeys implements AutoCloseable {
    * @throws CipherlaneException the key service's refusal, or that there is no answer
    */
   public EncryptionGrant get(String topic, long now) {
-    Slot<EncryptionGrant> slot = slots.slot(topic, now, made -> newSlot(topic, made));
+    Slot<EncryptionGrant> known = slots.find(topic);
+    Slot<EncryptionGrant> slot =
+        known != null ? known : slots.slot(topic, now, made -> newSlot(topic, made));
     EncryptionGrant fresh = slot.fresh(now);
     return fresh != null ? fresh : renewed(topic, slot, now);
   }

@@ -2,9 +2,11 @@ package dev.cipherlane.keys;
 
 import dev.cipherlane.CipherlaneException;
 import dev.cipherlane.cipher.KeyId;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.UnaryOperator;
 
 /** Whom the caches ask: the key service's client, or another in tests. Thread-safe. */
 public interface KeySource extends AutoCloseable {
@@ -41,7 +43,17 @@ public interface KeySource extends AutoCloseable {
    * @param key the data key; empty unless the mode is {@link Mode#ENCRYPT}
    * @param term of key and mode
    */
-  record EncryptionAnswer(Mode mode, Optional<DataKey> key, Term term) {}
+  record EncryptionAnswer(Mode mode, Optional<DataKey> key, Term term) {
+    /**
+     * Changes the terms.
+     *
+     * @param change what to make of each
+     * @return the same answer otherwise
+     */
+    public EncryptionAnswer withTerms(UnaryOperator<Term> change) {
+      return new EncryptionAnswer(mode, key, change.apply(term));
+    }
+  }
 
   /**
    * The answer for decryption.
@@ -50,7 +62,25 @@ public interface KeySource extends AutoCloseable {
    * @param term of that
    * @param keys for each kid that was asked for, and no other
    */
-  record DecryptionAnswer(boolean plaintextAccepted, Term term, Map<KeyId, KeyAnswer> keys) {}
+  record DecryptionAnswer(boolean plaintextAccepted, Term term, Map<KeyId, KeyAnswer> keys) {
+    /**
+     * Changes the terms.
+     *
+     * @param change what to make of each
+     * @return the same answer otherwise
+     */
+    public DecryptionAnswer withTerms(UnaryOperator<Term> change) {
+      Map<KeyId, KeyAnswer> changed = new LinkedHashMap<>();
+      keys.forEach(
+          (kid, answer) ->
+              changed.put(
+                  kid,
+                  answer instanceof KeyGiven given
+                      ? new KeyGiven(given.key(), change.apply(given.term()))
+                      : answer));
+      return new DecryptionAnswer(plaintextAccepted, change.apply(term), changed);
+    }
+  }
 
   /** What the answer says of one kid. */
   sealed interface KeyAnswer {}

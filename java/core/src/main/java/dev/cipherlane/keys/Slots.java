@@ -24,6 +24,11 @@ final class Slots<K, G extends Grant<G>> {
     this.max = max;
   }
 
+  /** Finds a slot; null if there is none. */
+  Slot<G> find(K key) {
+    return slots.get(key);
+  }
+
   /** Finds a slot, or makes it. */
   Slot<G> slot(K key, long now, LongFunction<Slot<G>> make) {
     Slot<G> known = slots.get(key);

@@ -7,6 +7,7 @@ import dev.cipherlane.ErrorCode;
 import dev.cipherlane.cipher.KeyId;
 import dev.cipherlane.keys.KeySource;
 import dev.cipherlane.keys.LeaseClock;
+import dev.cipherlane.keys.Term;
 import dev.cipherlane.keys.Usage;
 import java.io.IOException;
 import java.net.URI;
@@ -17,15 +18,20 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
+import java.util.function.UnaryOperator;
 
 /**
  * The client of the key service: HTTP and JSON over mutual TLS, with several addresses tried in
  * turn. No proxy, no redirects, no cookies. Thread-safe.
  */
 public final class KeyServiceClient implements KeySource {
+  /** The largest share of the time until a renewal by which it comes early. */
+  private static final double JITTER = 0.1;
+
   private final List<URI> addresses;
   private final RenewingHttp http;
   private final Duration requestTimeout;
@@ -70,7 +76,10 @@ public final class KeyServiceClient implements KeySource {
     JsonObject request = new JsonObject();
     request.addProperty("topic", topic);
     usage.ifPresent(used -> request.add("usage", json(used)));
-    return ask("/v1/encryption-key", request, Answers::encryptionKey);
+    return ask(
+        "/v1/encryption-key",
+        request,
+        http -> Answers.encryptionKey(http).withTerms(jitter(http.sentAt())));
   }
 
   private static JsonObject json(Usage used) {
@@ -88,7 +97,16 @@ public final class KeyServiceClient implements KeySource {
     JsonObject request = new JsonObject();
     request.addProperty("topic", topic);
     request.add("kids", names);
-    return ask("/v1/decryption-keys", request, answer -> Answers.decryptionKeys(answer, kids));
+    return ask(
+        "/v1/decryption-keys",
+        request,
+        http -> Answers.decryptionKeys(http, kids).withTerms(jitter(http.sentAt())));
+  }
+
+  /** The same for all keys of an answer: what was asked for together is renewed together. */
+  private static UnaryOperator<Term> jitter(long sentAt) {
+    double share = ThreadLocalRandom.current().nextDouble(JITTER);
+    return term -> term.renewedEarlier(sentAt, share);
   }
 
   /** Tries the addresses in turn, beginning with the one that answered last [CL-KEY-014]. */
