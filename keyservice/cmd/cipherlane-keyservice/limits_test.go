@@ -156,3 +156,20 @@ func TestPrincipalCallsTooOften(t *testing.T) {
 		t.Errorf("%d lines", lines)
 	}
 }
+
+// [CL-AUD-007] Where callers without a certificate are let in, they do not fill the audit log, and delay nobody who is known.
+func TestStrangersCallTooOften(t *testing.T) {
+	k := startConfigured(t, withTokens+"\nlimits: {principal: {rate: 1, burst: 30}}")
+	c := client(t, k.tlsConfig(t, ""))
+	counted := map[int]int{}
+	for range 100 {
+		counted[k.postWith(t, c, "/v1/encryption-key", `{"topic":"claims"}`).Status]++
+	}
+	if counted[http.StatusUnauthorized] < 30 || counted[http.StatusTooManyRequests] < 60 || len(counted) != 2 {
+		t.Errorf("%v", counted)
+	}
+	k.encryptionKey(t, "claims")
+	if lines := len(k.auditLog(t)); lines > 45 {
+		t.Errorf("%d lines", lines)
+	}
+}

@@ -147,7 +147,7 @@ func (a *api) answer(ctx context.Context, x *exchange, h handler) (answer any, e
 	}
 	if err := a.identify(ctx, x); err != nil {
 		x.w.Header().Set("Connection", "close")
-		return nil, a.refuse(ctx, x, err)
+		return nil, a.stranger(ctx, x, err)
 	}
 	if wait, ok := a.options.Limits.Take(x.call.Principal, 1, time.Now()); !ok {
 		return nil, a.tooMany(ctx, x, errRate, wait, "this principal calls too often")

@@ -42,3 +42,13 @@ func (a *api) tooMany(ctx context.Context, x *exchange, cause error, wait time.D
 func (a *api) payForKids(call service.Call, kids int) (wait time.Duration, ok bool) {
 	return a.options.Limits.Take(call.Principal, kids/kidsPerCall, time.Now())
 }
+
+// stranger refuses a caller that could not say who it is. Where no client certificate is needed, anybody may try, so all of them
+// share one budget.
+func (a *api) stranger(ctx context.Context, x *exchange, cause error) error {
+	if wait, ok := a.options.Limits.Take("", 1, time.Now()); !ok {
+		x.call.Principal = ""
+		return a.tooMany(ctx, x, errRate, wait, "too many calls come from callers that are not known")
+	}
+	return a.refuse(ctx, x, cause)
+}

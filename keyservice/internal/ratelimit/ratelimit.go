@@ -23,7 +23,8 @@ type Limiter struct {
 
 	mu      sync.Mutex
 	callers map[string]*caller
-	rest    *caller
+	unknown *caller   // all who are not known to be a principal
+	rest    *caller   // principals beyond the bound
 	looked  time.Time // for callers to forget
 }
 
@@ -42,13 +43,13 @@ type Gathered struct {
 // New makes one that allows each principal so many calls a second, and so many at once.
 func New(perSecond, burst int) *Limiter {
 	l := &Limiter{perSecond: rate.Limit(perSecond), burst: burst, callers: map[string]*caller{}}
-	l.rest = l.newCaller()
+	l.unknown, l.rest = l.newCaller(), l.newCaller()
 	return l
 }
 
 func (l *Limiter) newCaller() *caller { return &caller{budget: rate.NewLimiter(l.perSecond, l.burst)} }
 
-// Take takes cost, at most the burst, from the principal's budget. When there is not enough it takes nothing and says how long to wait.
+// Take takes cost, at most the burst, from the principal's budget; that of the empty name is shared by all who are not known. When there is not enough it takes nothing and says how long to wait.
 func (l *Limiter) Take(principal string, cost int, now time.Time) (wait time.Duration, ok bool) {
 	if l == nil {
 		return 0, true
@@ -90,6 +91,7 @@ func (l *Limiter) Due(now time.Time, all bool) []Gathered {
 	for principal, c := range l.callers {
 		due = c.due(due, principal, now, all)
 	}
+	due = l.unknown.due(due, "", now, all)
 	return l.rest.due(due, "", now, all)
 }
 
@@ -108,7 +110,10 @@ func (l *Limiter) of(principal string, now time.Time) *caller {
 	if c := l.callers[principal]; c != nil {
 		return c
 	}
-	if principal == "" || len(l.callers) >= maxPrincipals && !l.forget(now) {
+	switch {
+	case principal == "":
+		return l.unknown
+	case len(l.callers) >= maxPrincipals && !l.forget(now):
 		return l.rest
 	}
 	c := l.newCaller()

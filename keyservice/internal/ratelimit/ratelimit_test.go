@@ -30,6 +30,13 @@ func TestBudget(t *testing.T) {
 	if _, ok := l.Take("c", 1000, start); !ok {
 		t.Error("a call that costs more than the burst never gets through")
 	}
+	l.Take("", 20, start)
+	if _, ok := l.Take("", 1, start); ok {
+		t.Error("callers that are not known are not limited")
+	}
+	if _, ok := l.Take("d", 1, start); !ok {
+		t.Error("a principal pays for those that are not known")
+	}
 	var none *Limiter
 	if _, ok := none.Take("a", 1, start); !ok || !none.Gather("a", start) || none.Due(start, true) != nil {
 		t.Error("a nil limiter limits")
