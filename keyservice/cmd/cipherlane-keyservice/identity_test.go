@@ -43,14 +43,18 @@ const identityPolicy = testPolicy + `  - principals: ["spiffe://dev.cipherlane/*
 // startConfigured starts a service whose configuration has more sections in place of the one about certificates.
 func startConfigured(t *testing.T, sections string) *keyService {
 	t.Helper()
-	dir := newFolder(t, identityPolicy)
-	config := strings.Replace(`listen: 127.0.0.1:8443
+	return startPolicy(t, identityPolicy, sections)
+}
+
+func startPolicy(t *testing.T, policy, sections string) *keyService {
+	t.Helper()
+	dir := newFolder(t, policy)
+	config := `listen: 127.0.0.1:8443
 tls: {certificate: server.pem, key: server-key.pem, client_ca: ca.pem}
-SECTIONS
 policy: policy.yaml
 store: {embedded: {path: keys.db, kek: kek.json}}
 audit: {file: audit.jsonl}
-`, "SECTIONS", sections, 1)
+` + sections + "\n"
 	if err := os.WriteFile(filepath.Join(dir, "keyservice.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -398,4 +402,19 @@ func TestRollover(t *testing.T) {
 			t.Errorf("%s: %d %s", name, a.Status, a.Body)
 		}
 	}
+}
+
+// A principal that was revoked gets no certificate, neither with the one that it has nor with a token.
+func TestRevokedPrincipalsGetNoCertificate(t *testing.T) {
+	k := startPolicy(t, strings.Replace(identityPolicy, "actions: [admin]", "actions: [admin, revoke]", 1), withTokens)
+	csr, _ := newCSR(t)
+	body := object(t, map[string]any{"csr": csr})
+	token := k.newToken(t, "spiffe://dev.cipherlane/alice")
+	for _, name := range []string{"producer", "alice"} {
+		if a := k.post(t, "operator", "/v1/revocations", object(t, map[string]any{"principal": "spiffe://dev.cipherlane/" + name, "reason": "lost"})); a.Status != http.StatusOK {
+			t.Fatalf("%d %s", a.Status, a.Body)
+		}
+	}
+	refuses(t, k.post(t, "producer", "/v1/certificate", body), 403, "not-authorized")
+	refuses(t, k.bearerCall(t, k.tlsConfig(t, ""), "/v1/certificate", token, body), 403, "not-authorized")
 }

@@ -88,8 +88,19 @@ func (e *Embedded) Finish(ctx context.Context, force bool) error {
 	return e.change(ctx, func(s *state) error { return s.finish(time.Now(), force) })
 }
 
-// change replaces the document, unless somebody else did meanwhile.
+const maxTries = 16
+
+// change replaces the document, and looks again when somebody else did meanwhile.
 func (e *Embedded) change(ctx context.Context, do func(*state) error) error {
+	for range maxTries {
+		if err := e.tryChange(ctx, do); !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: others change the CA at the same time", ErrRollover)
+}
+
+func (e *Embedded) tryChange(ctx context.Context, do func(*state) error) error {
 	data, version, err := e.documents.ReadDocument(ctx, documentKind, documentKey)
 	if err != nil {
 		return err
