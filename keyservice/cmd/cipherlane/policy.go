@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 
@@ -120,7 +121,7 @@ func (c *policyExplainCommand) Run(g *Globals, s *commandline.Streams) error {
 	}
 	t := newTable("RULE", "LINE", "VERDICT")
 	for _, step := range e.Steps {
-		t.row(step.Rule, fmt.Sprint(step.Line), step.Verdict)
+		t.row(step.Rule, strconv.Itoa(step.Line), step.Verdict)
 	}
 	if err := t.print(s.Out); err != nil {
 		return err

@@ -120,20 +120,22 @@ func read(n node) (Case, error) {
 
 // check refuses a case that asks for less than it seems to.
 func (c *Case) check(n node, topic, scope string) error {
-	switch {
-	case c.Action.OnTopic() != (topic != ""):
-		return n.Errorf("\"topic\" goes with encrypt and decrypt, and only with these")
-	case c.Action.OnScope() != (scope != ""):
-		return n.Errorf("\"scope\" goes with rotate and destroy, and only with these")
-	case c.Allowed && c.Code != "":
-		return n.Errorf("\"code\" goes with expect: refused")
-	case c.Mode+c.Scope != "" && (!c.Allowed || !c.Action.OnTopic()):
-		return n.Errorf("\"mode\" and \"scope_is\" go with encrypt and decrypt that are expected to be allowed")
-	case c.ExpiresIn > 0 && (!c.Allowed || !c.Action.OnTopic() && c.Action != policy.ActionCertificate):
-		return n.Errorf("\"expires_in\" goes with encrypt, decrypt and certificate that are expected to be allowed")
-	default:
-		return nil
+	hasLease := c.Action.OnTopic() || c.Action == policy.ActionCertificate
+	for _, rule := range []struct {
+		broken bool
+		text   string
+	}{
+		{c.Action.OnTopic() != (topic != ""), `"topic" goes with encrypt and decrypt, and only with these`},
+		{c.Action.OnScope() != (scope != ""), `"scope" goes with rotate and destroy, and only with these`},
+		{c.Allowed && c.Code != "", `"code" goes with expect: refused`},
+		{c.Mode+c.Scope != "" && !(c.Allowed && c.Action.OnTopic()), `"mode" and "scope_is" go with encrypt and decrypt that are expected to be allowed`},
+		{c.ExpiresIn > 0 && !(c.Allowed && hasLease), `"expires_in" goes with encrypt, decrypt and certificate that are expected to be allowed`},
+	} {
+		if rule.broken {
+			return n.Errorf("%s", rule.text)
+		}
 	}
+	return nil
 }
 
 func nameInto(target *string) func(node) error {
@@ -204,13 +206,20 @@ func Run(p *policy.Policy, all []Case) []Result {
 
 func (c *Case) differs(got policy.Explanation) string {
 	code := codeOf(got.Err)
-	switch d := got.Decision; {
+	switch {
 	case c.Allowed && got.Err != nil:
 		return "refused: " + code
 	case !c.Allowed && got.Err == nil:
 		return "allowed"
 	case c.Code != "" && c.Code != code:
 		return "refused, but with " + code
+	default:
+		return c.differsIn(got.Decision)
+	}
+}
+
+func (c *Case) differsIn(d policy.Decision) string {
+	switch {
 	case c.Mode != "" && c.Mode != string(d.Mode):
 		return "mode " + string(d.Mode)
 	case c.Scope != "" && c.Scope != d.Scope:
