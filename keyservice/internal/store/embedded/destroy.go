@@ -62,7 +62,7 @@ func (s *Store) Destroy(ctx context.Context, scope string, ids []datakey.ID) err
 			return err
 		}
 		for _, id := range ids {
-			if err := destroy(tx, scope, id, current.ID, at); err != nil {
+			if err := s.destroy(tx, scope, id, current.ID, at); err != nil {
 				return err
 			}
 		}
@@ -74,7 +74,7 @@ func (s *Store) Destroy(ctx context.Context, scope string, ids []datakey.ID) err
 	return s.overwriteFree()
 }
 
-func destroy(tx *bbolt.Tx, scope string, id, current datakey.ID, at time.Time) error {
+func (s *Store) destroy(tx *bbolt.Tx, scope string, id, current datakey.ID, at time.Time) error {
 	r, err := recordOf(tx, id)
 	switch {
 	case errors.Is(err, errNoKey), err == nil && r.Scope != scope:
@@ -87,7 +87,7 @@ func destroy(tx *bbolt.Tx, scope string, id, current datakey.ID, at time.Time) e
 		return nil
 	}
 	r.Wrapped, r.Destroyed = nil, at
-	return putRecord(tx, r)
+	return s.putRecord(tx, r)
 }
 
 // Forget implements store.Keys: nothing is held.

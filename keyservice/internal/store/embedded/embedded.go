@@ -101,7 +101,7 @@ func (s *Store) first(scope string) (store.Record, error) {
 		if !errors.Is(err, errNoCurrent) {
 			return err
 		}
-		return putCurrent(tx, made)
+		return s.putCurrent(tx, made)
 	})
 	switch {
 	case errors.Is(err, errHasCurrent):
@@ -141,7 +141,7 @@ func (s *Store) makeNext(ctx context.Context, scope string, due func(current sto
 			made = current
 			return errHasCurrent
 		}
-		return putCurrent(tx, made)
+		return s.putCurrent(tx, made)
 	})
 	if err != nil && !errors.Is(err, errHasCurrent) {
 		return store.Record{}, fmt.Errorf("store a new key of scope %s: %w", scope, err)

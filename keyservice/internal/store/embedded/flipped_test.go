@@ -8,13 +8,18 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/datakey"
 )
 
-// filled makes a store with several pages, among them free ones, and gives its keys in base64.
+// gone stands for the text of a key that was destroyed.
+const gone = "destroyed"
+
+// filled makes a store with several pages, among them free ones, some keys destroyed, and documents; it gives its keys in
+// base64.
 func filled(t *testing.T) (Paths, map[datakey.ID]string) {
 	t.Helper()
 	paths := initialised(t)
@@ -24,11 +29,22 @@ func filled(t *testing.T) (Paths, map[datakey.ID]string) {
 		r := current(t, s, fmt.Sprint("scope-", i%20))
 		keys[r.ID] = base64Of(t, s, r)
 		if i%3 == 0 {
-			r, err := s.Rotate(t.Context(), r.Scope)
+			next, err := s.Rotate(t.Context(), r.Scope)
 			if err != nil {
 				t.Fatal(err)
 			}
-			keys[r.ID] = base64Of(t, s, r)
+			keys[next.ID] = base64Of(t, s, next)
+		}
+		if i%6 == 0 {
+			if err := s.Destroy(t.Context(), r.Scope, []datakey.ID{r.ID}); err != nil {
+				t.Fatal(err)
+			}
+			keys[r.ID] = gone
+		}
+	}
+	for i := range documents {
+		if err := s.WriteDocument(t.Context(), "test", strconv.Itoa(i), 0, []byte(strings.Repeat("document ", 60*i+1))); err != nil {
+			t.Fatal(err)
 		}
 	}
 	if err := s.Close(); err != nil {
@@ -36,6 +52,8 @@ func filled(t *testing.T) (Paths, map[datakey.ID]string) {
 	}
 	return paths, keys
 }
+
+const documents = 6
 
 // Whatever byte is changed: the store is refused, or it still has every key and its current ones.
 func TestFlippedBytes(t *testing.T) {
@@ -151,8 +169,17 @@ func survives(t *testing.T, paths Paths, keys map[datakey.ID]string, offset int)
 
 func checkAll(t *testing.T, s *Store, keys map[datakey.ID]string, offset int) {
 	t.Helper()
+	for i := range documents {
+		data, version, err := s.ReadDocument(t.Context(), "test", strconv.Itoa(i))
+		if err != nil || version != 1 || string(data) != strings.Repeat("document ", 60*i+1) {
+			t.Fatalf("byte %d: document %d changed or is gone, and the store opened: %v", offset, i, err)
+		}
+	}
 	for id, want := range keys {
 		found, err := s.Lookup(t.Context(), "claims", []datakey.ID{id})
+		if err == nil && want == gone && found[id].IsDestroyed() {
+			continue
+		}
 		if err != nil || found[id].ID != id || base64Of(t, s, found[id]) != want {
 			t.Fatalf("byte %d: key %s is gone, and the store opened: %v", offset, id, err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/datakey"
 	"github.com/cipherlane/cipherlane/keyservice/internal/files"
+	"github.com/cipherlane/cipherlane/keyservice/internal/store"
 )
 
 const maxKeysetSize = 64 << 10
@@ -88,4 +89,14 @@ func associatedData(id datakey.ID, createdMillis int64, scope string) []byte {
 	ad := append([]byte(wrapLabel), id[:]...)
 	ad = binary.BigEndian.AppendUint64(ad, uint64(createdMillis)) // #nosec G115 -- only its bits count
 	return append(ad, scope...)
+}
+
+const destroyedLabel = "cipherlane-keyservice destroyed key v1\x00"
+
+// destroyedData is what the proof of a destroyed key's record binds.
+func destroyedData(r store.Record) []byte {
+	ad := append([]byte(destroyedLabel), r.ID[:]...)
+	ad = binary.BigEndian.AppendUint64(ad, uint64(r.Created.UnixMilli()))   // #nosec G115 -- only its bits count
+	ad = binary.BigEndian.AppendUint64(ad, uint64(r.Destroyed.UnixMilli())) // #nosec G115 -- as above
+	return append(ad, r.Scope...)
 }

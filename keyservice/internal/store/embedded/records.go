@@ -22,6 +22,7 @@ type stored struct {
 	Created   int64  `json:"created_ms"`
 	Wrapped   []byte `json:"wrapped,omitempty"`
 	Destroyed int64  `json:"destroyed_ms,omitzero"`
+	Proof     []byte `json:"proof,omitempty"` // of a destroyed key: that its record is what was written
 }
 
 var (
@@ -59,37 +60,46 @@ func recordOf(tx *bbolt.Tx, id datakey.ID) (store.Record, error) {
 }
 
 func decodeRecord(id datakey.ID, value []byte) (store.Record, error) {
+	r, _, err := decodeStored(id, value)
+	return r, err
+}
+
+// decodeStored gives a record, and the proof of a destroyed key's.
+func decodeStored(id datakey.ID, value []byte) (r store.Record, proof []byte, err error) {
 	var s stored
 	if err := json.Unmarshal(value, &s, json.RejectUnknownMembers(true)); err != nil {
-		return store.Record{}, fmt.Errorf("the record of key %s is damaged: %w", id, err)
+		return r, nil, fmt.Errorf("the record of key %s is damaged: %w", id, err)
 	}
 	if err := names.CheckTopic(s.Scope); err != nil {
-		return store.Record{}, fmt.Errorf("the record of key %s has an invalid scope: %w", id, err)
+		return r, nil, fmt.Errorf("the record of key %s has an invalid scope: %w", id, err)
 	}
-	r := store.Record{ID: id, Scope: s.Scope, Created: time.UnixMilli(s.Created).UTC(), Wrapped: s.Wrapped}
+	r = store.Record{ID: id, Scope: s.Scope, Created: time.UnixMilli(s.Created).UTC(), Wrapped: s.Wrapped}
 	if s.Destroyed != 0 {
 		r.Destroyed = time.UnixMilli(s.Destroyed).UTC()
 	}
-	if r.IsDestroyed() == (len(r.Wrapped) > 0) {
-		return store.Record{}, fmt.Errorf("the record of key %s is damaged: a key is either wrapped or destroyed", id)
+	if r.IsDestroyed() != (len(r.Wrapped) == 0) || r.IsDestroyed() != (len(s.Proof) > 0) {
+		return r, nil, fmt.Errorf("the record of key %s is damaged: a key is either wrapped or destroyed", id)
 	}
-	return r, nil
+	return r, s.Proof, nil
 }
 
 // putCurrent stores a key and makes it its scope's current one.
-func putCurrent(tx *bbolt.Tx, r store.Record) error {
-	if err := putRecord(tx, r); err != nil {
+func (s *Store) putCurrent(tx *bbolt.Tx, r store.Record) error {
+	if err := s.putRecord(tx, r); err != nil {
 		return err
 	}
 	return tx.Bucket(scopesBucket).Put([]byte(r.Scope), r.ID[:])
 }
 
-func putRecord(tx *bbolt.Tx, r store.Record) error {
-	s := stored{Scope: r.Scope, Created: r.Created.UnixMilli(), Wrapped: r.Wrapped}
+func (s *Store) putRecord(tx *bbolt.Tx, r store.Record) (err error) {
+	d := stored{Scope: r.Scope, Created: r.Created.UnixMilli(), Wrapped: r.Wrapped}
 	if r.IsDestroyed() {
-		s.Destroyed = r.Destroyed.UnixMilli()
+		d.Destroyed = r.Destroyed.UnixMilli()
+		if d.Proof, err = s.kek.Load().Encrypt(nil, destroyedData(r)); err != nil {
+			return fmt.Errorf("prove that key %s is destroyed: %w", r.ID, err)
+		}
 	}
-	value, err := json.Marshal(s)
+	value, err := json.Marshal(d)
 	if err != nil {
 		return err
 	}
@@ -130,13 +140,23 @@ func (s *Store) addDocuments() error {
 	})
 }
 
+// onlyKnown refuses a bucket of another name: one of ours that was renamed must not be taken for missing.
+func onlyKnown(name []byte, _ *bbolt.Bucket) error {
+	for _, known := range [][]byte{metaBucket, keysBucket, scopesBucket, documentsBucket} {
+		if bytes.Equal(name, known) {
+			return nil
+		}
+	}
+	return errFormat
+}
+
 // checkMeta tells whether file, format and KEK belong together.
 func (s *Store) checkMeta(tx *bbolt.Tx) error {
 	meta := tx.Bucket(metaBucket)
 	if meta == nil || tx.Bucket(keysBucket) == nil || tx.Bucket(scopesBucket) == nil {
 		return errFormat
 	}
-	if !bytes.Equal(meta.Get(formatName), formatValue) {
+	if !bytes.Equal(meta.Get(formatName), formatValue) || tx.ForEach(onlyKnown) != nil {
 		return errFormat
 	}
 	got, err := s.kek.Load().Decrypt(meta.Get(checkName), checkName)

@@ -113,11 +113,11 @@ func (s *Store) rewrapKeys(tx *bbolt.Tx, from []byte) (next []byte, keys int, er
 	cursor := tx.Bucket(keysBucket).Cursor()
 	kid, value := cursor.Seek(from)
 	for ; kid != nil && len(batch) < rewrapBatch; kid, value = cursor.Next() {
-		r, err := decodeRecord(datakey.ID(kid), value)
+		r, proof, err := decodeStored(datakey.ID(kid), value)
 		if err != nil {
 			return nil, 0, err
 		}
-		if !r.IsDestroyed() && !s.kek.Load().isNewest(r.Wrapped) {
+		if !s.kek.Load().isNewest(append(proof, r.Wrapped...)) { // one of the two is empty
 			batch = append(batch, r)
 		}
 	}
@@ -126,11 +126,17 @@ func (s *Store) rewrapKeys(tx *bbolt.Tx, from []byte) (next []byte, keys int, er
 		if err := s.rewrapKey(tx, r); err != nil {
 			return nil, 0, err
 		}
+		if !r.IsDestroyed() {
+			keys++
+		}
 	}
-	return next, len(batch), nil
+	return next, keys, nil
 }
 
 func (s *Store) rewrapKey(tx *bbolt.Tx, r store.Record) error {
+	if r.IsDestroyed() {
+		return s.putRecord(tx, r)
+	}
 	ad := associatedData(r.ID, r.Created.UnixMilli(), r.Scope)
 	key, err := datakey.Unwrap(s.kek.Load(), r.Wrapped, ad, r.ID)
 	if err != nil {
@@ -140,7 +146,7 @@ func (s *Store) rewrapKey(tx *bbolt.Tx, r store.Record) error {
 	if r.Wrapped, err = key.Wrap(s.kek.Load(), ad); err != nil {
 		return err
 	}
-	return putRecord(tx, r)
+	return s.putRecord(tx, r)
 }
 
 func (s *Store) rewrapDocuments(tx *bbolt.Tx) error {

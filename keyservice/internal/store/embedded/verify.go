@@ -38,12 +38,15 @@ func (s *Store) verifyKeys(tx *bbolt.Tx) (map[string]bool, error) {
 		if len(kid) != datakey.IDSize || !bytes.Equal(keys.Get(kid), value) {
 			return errors.New("a key is not where it belongs")
 		}
-		r, err := decodeRecord(datakey.ID(kid), value)
+		r, proof, err := decodeStored(datakey.ID(kid), value)
 		if err != nil {
 			return err
 		}
 		scopes[r.Scope] = true
 		if r.IsDestroyed() {
+			if _, err := s.kek.Load().Decrypt(proof, destroyedData(r)); err != nil {
+				return fmt.Errorf("the record of the destroyed key %s is damaged: %w", r.ID, err)
+			}
 			return nil
 		}
 		key, err := s.unwrap(context.Background(), r)
