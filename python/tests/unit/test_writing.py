@@ -19,7 +19,7 @@ from cipherlane.encryptor import Encryptor
 from cipherlane.errors import CipherlaneError, EncryptionError, ErrorCode
 from cipherlane.keys import KeySettings, UnencryptedMode
 from cipherlane.names import TopicSet
-from support import QUICK, ManualClock, MemorySource, code_of
+from support import QUICK, ManualClock, MemorySource, code_of, eventually, in_flight
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -182,7 +182,7 @@ def test_a_last_report_that_fails_is_no_error(how: str, monkeypatch: pytest.Monk
         monkeypatch.setattr(threading.Thread, "start", no_thread)
     began = time.monotonic()
     encryptor.close()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 5
     assert source.closed
     go_on.set()
 
@@ -267,7 +267,7 @@ def test_use_is_noticed_every_second_and_leases_are_renewed() -> None:
     for _ in range(40):
         clock.now += 0.5
         assert decryptor.decrypt("a", encryptor.encrypt("a", b"y")) == b"y"
-        time.sleep(0.005)  # for the thread that renews
+        eventually(lambda: not in_flight(encryptor._keys) and not in_flight(decryptor._keys))
     asked = len(source.asked)
     assert 10 <= asked <= 18
 
