@@ -14,10 +14,14 @@ import aiokafka
 from aiokafka.structs import ConsumerRecord
 
 from cipherlane.configuration import FAILURE_ACTION, Configuration, FailureAction
-from cipherlane.counts import Numbers
+from cipherlane.counts import Counts, Numbers
 from cipherlane.decryptor import Decryptor, Record
 from cipherlane.encryptor import Encryptor
 from cipherlane.errors import ConfigurationError, DecryptionError
+from cipherlane.failure import applies, check_letter_topic, letter_headers, marked, not_lettered, unmarked
+
+# What a client needs to reach the brokers and to be let in.
+_CONNECTION = ("bootstrap_servers", "client_id", "security_protocol", "ssl_context", "sasl_", "api_version")
 
 Settings = Mapping[str, Any]
 Serializer = Optional[Callable[[Any], Any]]
@@ -92,8 +96,9 @@ class AIOKafkaProducer(aiokafka.AIOKafkaProducer):  # type: ignore[misc] # aioka
 class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
     """``aiokafka.AIOKafkaConsumer`` whose values are decrypted; deserializers run after that.
 
-    A record that cannot be decrypted is an :class:`UndecryptableRecord`: its ``value`` raises. Other failure actions
-    than ``fail`` are those of the confluent-kafka clients, and refused here.
+    With the failure action ``fail`` a record that cannot be decrypted is an :class:`UndecryptableRecord`: its ``value``
+    raises. The other actions are those of the specification (spec/kafka.md); dead letters go by this consumer's own
+    connection.
 
     Args:
         *topics: as aiokafka
@@ -103,7 +108,8 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
         **kwargs: as aiokafka
 
     Raises:
-        ConfigurationError: a setting is missing, unknown, malformed or out of range
+        ConfigurationError: a setting is missing, unknown, malformed or out of range; or ``mark`` with a value
+            deserializer, which cannot read ciphertext [CL-KAF-026]
     """
 
     def __init__(
@@ -115,29 +121,42 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
         **kwargs: Any,  # noqa: ANN401
     ) -> None:
         settings = Configuration.from_settings(cipherlane)
-        if settings.failure_action is not FailureAction.FAIL:
-            raise ConfigurationError(f"{FAILURE_ACTION}: the adapter for aiokafka can only fail")
+        self._action = settings.failure_action
+        if self._action is FailureAction.MARK and value_deserializer is not None:
+            raise ConfigurationError(f"{FAILURE_ACTION}: mark is not for consumers that deserialize values")
+        self._letter_topic_of = settings.dead_letter_topic_of
+        self._deadline = settings.keys.deadline
+        self._connection = {name: value for name, value in kwargs.items() if name.startswith(_CONNECTION)}
+        self._letters: Any = None
+        self._counts = Counts()
         self._of_key, self._of_value = key_deserializer, value_deserializer
         self._decryptor = Decryptor.from_configuration(settings)
         super().__init__(*topics, **kwargs)
 
     async def getone(self, *partitions: Any) -> Any:  # noqa: ANN401
         """As ``AIOKafkaConsumer.getone``; the value is decrypted."""
-        return (await self._decrypted([await super().getone(*partitions)]))[0]
+        while True:
+            shown = await self._decrypted([await super().getone(*partitions)])
+            if shown:
+                return shown[0]
 
     async def getmany(self, *partitions: Any, **kwargs: Any) -> dict[Any, list[Any]]:  # noqa: ANN401
         """As ``AIOKafkaConsumer.getmany``; the keys of each partition's records are asked for together."""
         found = await super().getmany(*partitions, **kwargs)
-        return {partition: await self._decrypted(records) for partition, records in found.items()}
+        shown = {partition: await self._decrypted(records) for partition, records in found.items()}
+        return {partition: records for partition, records in shown.items() if records}
 
     def cipherlane_numbers(self) -> Numbers:
         """What this client reports of itself (spec/kafka.md, "Numbers")."""
-        return self._decryptor.numbers()
+        actions = {"skipped_total": 0, "dead_lettered_total": 0, "marked_total": 0, **self._counts.all()}
+        return {**actions, **self._decryptor.numbers()}
 
     async def stop(self) -> None:
         """Leaves the group, then wipes the keys and closes the connections to the key service."""
         try:
             await super().stop()
+            if self._letters is not None:
+                await self._letters.stop()
         finally:
             self._decryptor.close()
 
@@ -148,14 +167,47 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
         if rest:
             asked = [_record(records[index]) for index in rest]
             outcomes.update(zip(rest, await asyncio.to_thread(self._decryptor.decrypt_all, asked)))
-        return [self._shown(record, outcomes[index]) for index, record in enumerate(records)]
+        shown = [await self._shown(record, outcomes[index]) for index, record in enumerate(records)]
+        return [record for record in shown if record is not None]
 
-    def _shown(self, record: Any, outcome: Any) -> Any:  # noqa: ANN401
+    async def _shown(self, record: Any, outcome: Any) -> Any:  # noqa: ANN401
+        others = unmarked(record.headers) if self._action is FailureAction.MARK else None
+        if others is not None:
+            record = dataclasses.replace(record, headers=tuple(others))
         key = record.key if self._of_key is None else self._of_key(record.key)
         if isinstance(outcome, DecryptionError):
-            return _undecryptable(record, key, outcome)
+            return await self._met(record, key, outcome)
         value = outcome if self._of_value is None else self._of_value(outcome)
         return dataclasses.replace(record, key=key, value=value)
+
+    async def _met(self, record: Any, key: Any, error: DecryptionError) -> Any:  # noqa: ANN401
+        """What the application gets for a record that cannot be decrypted, or None."""
+        if self._action is FailureAction.FAIL or not applies(self._action, error):
+            return _undecryptable(record, key, error)
+        if self._action is FailureAction.MARK:
+            self._counts.add("marked_total")
+            return dataclasses.replace(record, key=key, headers=tuple(marked(record.headers, error)))
+        if self._action is FailureAction.DEAD_LETTER:
+            try:
+                await asyncio.wait_for(self._send_letter(record, error), self._deadline)
+            except Exception as failure:  # noqa: BLE001 - whatever it is, the record is met as under fail [CL-KAF-023]
+                reason = str(failure) or type(failure).__name__
+                return _undecryptable(record, key, not_lettered(error, reason))
+            self._counts.add("dead_lettered_total")
+            return None
+        self._counts.add("skipped_total")
+        return None
+
+    async def _send_letter(self, record: Any, error: DecryptionError) -> None:  # noqa: ANN401
+        """Returns when the record, as it was read, is acknowledged by all replicas [CL-KAF-022]."""
+        topic = self._letter_topic_of(record.topic)
+        check_letter_topic(record.topic, topic)
+        if self._letters is None:
+            letters = aiokafka.AIOKafkaProducer(**self._connection, acks="all")
+            await letters.start()
+            self._letters = letters
+        headers = letter_headers(record.headers, error)
+        await self._letters.send_and_wait(topic, record.value, record.key, headers=headers)
 
 
 class UndecryptableRecord(ConsumerRecord):  # type: ignore[misc]

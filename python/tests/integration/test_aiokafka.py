@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import confluent_kafka
 import pytest
 from aiokafka.structs import TopicPartition
 from test_producer import read, stored
 
-from cipherlane import ConfigurationError, DecryptionError, EncryptionError
+from cipherlane import ConfigurationError, DecryptionError, EncryptionError, Encryptor
 from cipherlane.aiokafka import AIOKafkaConsumer, AIOKafkaProducer, UndecryptableRecord
 from processes import Cluster, Service
 
@@ -95,6 +96,61 @@ def test_what_cannot_be_decrypted_raises_when_it_is_looked_at(cluster: Cluster, 
     asyncio.run(run())
 
 
+def actions_on(cluster: Cluster, service: Service, topic: str, count: int, **more: Any) -> tuple[list[Any], Any]:
+    """What a consumer shows of a topic, and its numbers."""
+
+    async def run() -> tuple[list[Any], Any]:
+        own: dict[str, Any] = {"bootstrap_servers": cluster.bootstrap, "auto_offset_reset": "earliest"}
+        async with AIOKafkaConsumer(topic, cipherlane=service.settings("consumer", **more), **own) as consumer:
+            records = [await consumer.getone()]
+            while len(records) < count:
+                for found in (await consumer.getmany(timeout_ms=500)).values():
+                    records += found
+            return records, consumer.cipherlane_numbers()
+
+    return asyncio.run(run())
+
+
+def test_failure_actions(cluster: Cluster, service: Service) -> None:
+    """CL-KAF-021, CL-KAF-022, CL-KAF-024, CL-KAF-025."""
+    topic, dead = cluster.topic("t"), cluster.topic("t")
+    with Encryptor.from_settings(service.settings("producer")) as encryptor:
+        good = encryptor.encrypt(topic, b"good") or b""
+    forged: list[Any] = [("cipherlane.error", b"forged"), ("own", b"1")]
+    producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap})
+    for value in (b"plain", good, good[:-1], None):
+        producer.produce(topic, value, b"k", headers=forged)
+    producer.flush(30)
+
+    shown, numbers = actions_on(cluster, service, topic, 2, failure_action="skip")
+    assert [(record.offset, record.value) for record in shown] == [(1, b"good"), (3, None)]
+    assert numbers["skipped_total"] == 2
+
+    shown, numbers = actions_on(cluster, service, topic, 4, failure_action="mark")
+    own = ("own", b"1")
+    marked = (own, ("cipherlane.error", b"authentication-failed"))
+    assert [record.headers for record in shown] == [(("cipherlane.error", b"forged"), own)[1:], (own,), marked, (own,)]
+    assert isinstance(shown[0], UndecryptableRecord)
+    assert (shown[2].value, numbers["marked_total"]) == (good[:-1], 1)
+
+    more = {"failure_action": "dead-letter", "dead_letter_topic": dead}
+    shown, numbers = actions_on(cluster, service, topic, 2, **more)
+    assert [(record.offset, numbers["dead_lettered_total"]) for record in shown] == [(1, 2), (3, 2)]
+    letters = stored(cluster, dead, 2)
+    assert [(letter.key(), letter.value()) for letter in letters] == [(b"k", b"plain"), (b"k", good[:-1])]
+    assert letters[0].headers()[:2] == [own, ("cipherlane.error", b"plaintext-rejected")]
+
+
+def test_a_dead_letter_that_cannot_be_put_is_met_as_a_failure(cluster: Cluster, service: Service) -> None:
+    """CL-KAF-023."""
+    topic = cluster.topic("t")
+    cluster.write(topic, b"plain")
+    shown, numbers = actions_on(cluster, service, topic, 1, failure_action="dead-letter", dead_letter_topic="{topic}")
+    assert numbers["dead_lettered_total"] == 0
+    with pytest.raises(DecryptionError, match=r"plaintext-rejected.*the dead-letter topic is the topic itself"):
+        shown[0].value  # noqa: B018
+
+
 def test_bad_settings_are_refused(service: Service) -> None:
     """CL-CFG-001, CL-KAF-026."""
 
@@ -103,7 +159,8 @@ def test_bad_settings_are_refused(service: Service) -> None:
             AIOKafkaProducer(cipherlane={})
         with pytest.raises(ConfigurationError):
             AIOKafkaConsumer("t", cipherlane={**service.settings("consumer"), "group.id": "x"})
-        with pytest.raises(ConfigurationError, match="can only fail"):
-            AIOKafkaConsumer("t", cipherlane=service.settings("consumer", failure_action="skip"))
+        settings = service.settings("consumer", failure_action="mark")
+        with pytest.raises(ConfigurationError, match="mark is not for"):
+            AIOKafkaConsumer("t", cipherlane=settings, value_deserializer=bytes.decode)
 
     asyncio.run(run())

@@ -8,10 +8,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 import confluent_kafka
 
 from cipherlane.errors import DecryptionError
-from cipherlane.names import is_valid_name
-
-MARK = "cipherlane.error"
-"""The header that holds the code; those of a dead letter begin with it."""
+from cipherlane.failure import check_letter_topic, letter_headers
 
 # What a client needs to reach the brokers and to be let in.
 _CONNECTION = (
@@ -62,10 +59,7 @@ class DeadLetters:
     def _produce(self, failure: Failure, on_delivery: Callable[[Any, Any], None]) -> None:
         message, error = failure
         topic = self._topic_of(message.topic())
-        if topic == message.topic():
-            raise ValueError("the dead-letter topic is the topic itself")
-        if not is_valid_name(topic):
-            raise ValueError("the dead-letter topic's name is longer than 249 characters")
+        check_letter_topic(message.topic(), topic)
         if self._producer is None:
             self._producer = self._new_producer()
         headers = letter_headers(message.headers(), error)
@@ -74,16 +68,3 @@ class DeadLetters:
     def _new_producer(self) -> confluent_kafka.Producer:
         own = {"acks": "all", "enable.idempotence": True, "message.timeout.ms": max(1, int(self._deadline * 1000))}
         return confluent_kafka.Producer({**self._settings, **own})
-
-
-def letter_headers(headers: Any, error: DecryptionError) -> list[tuple[str, Any]]:  # noqa: ANN401 - as confluent_kafka
-    """The record's own headers, without those of ours that it came with, and what is to be known of the failure."""
-    known = {
-        MARK: error.code,
-        f"{MARK}.topic": error.topic,
-        f"{MARK}.partition": error.partition,
-        f"{MARK}.offset": error.offset,
-        f"{MARK}.kid": None if error.kid is None else error.kid.hex(),
-    }
-    own = [(name, str(value).encode()) for name, value in known.items() if value is not None]
-    return [(name, value) for name, value in headers or () if name not in known] + own

@@ -6,13 +6,11 @@ import time
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 from cipherlane.configuration import Configuration, FailureAction
-from cipherlane.confluent.dead_letters import MARK, DeadLetters, Failure
+from cipherlane.confluent.dead_letters import DeadLetters, Failure
 from cipherlane.counts import Counts, Numbers
 from cipherlane.decryptor import Decryptor, Record
-from cipherlane.errors import DecryptionError, ErrorCode
-
-_NEVER_READABLE_LAYERS = frozenset({"parse", "key-id", "decryption"})
-_NEVER_READABLE = frozenset({ErrorCode.PLAINTEXT_TOO_LONG, ErrorCode.PLAINTEXT_REJECTED, ErrorCode.SCOPE_MISMATCH})
+from cipherlane.errors import DecryptionError
+from cipherlane.failure import applies, marked, not_lettered, unmarked
 
 Refused = Callable[[Any, DecryptionError], Any]
 """Gives what stands in the place of a message that cannot be decrypted."""
@@ -125,9 +123,7 @@ class Reader:
         return [next(met) if self._applies(failure[1]) else self._refused(*failure) for failure in failures]
 
     def _applies(self, error: DecryptionError) -> bool:
-        if self._action is FailureAction.MARK and error.error_code is ErrorCode.PLAINTEXT_REJECTED:
-            return False  # injected plaintext is not handed over [CL-KAF-025]
-        return error.layer in _NEVER_READABLE_LAYERS or error.error_code in _NEVER_READABLE
+        return applies(self._action, error)
 
     def _fail(self, failures: Sequence[Failure]) -> list[Any]:
         return [self._refused(*failure) for failure in failures]
@@ -140,7 +136,7 @@ class Reader:
     def _mark(self, failures: Sequence[Failure]) -> list[Any]:
         for message, error in failures:
             self._counts.add("marked_total")
-            message.set_headers([*(message.headers() or ()), (MARK, error.code.encode())])
+            message.set_headers(marked(message.headers(), error))
         return [message for message, _ in failures]
 
     def _dead_letter(self, failures: Sequence[Failure]) -> list[Any]:
@@ -152,9 +148,7 @@ class Reader:
             self._counts.add("dead_lettered_total")
             return None
         message, error = failure
-        detail = f"{error.detail}; it could not be put into the dead-letter topic: {reason}"
-        place = {"topic": error.topic, "partition": error.partition, "offset": error.offset, "kid": error.kid}
-        return self._refused(message, DecryptionError(error.error_code, detail, **place))  # type: ignore[arg-type]
+        return self._refused(message, not_lettered(error, reason))
 
 
 def _record(message: Any) -> Record:  # noqa: ANN401
@@ -162,8 +156,8 @@ def _record(message: Any) -> Record:  # noqa: ANN401
 
 
 def _unmark(messages: list[Any]) -> None:
-    """Only our own word counts: whoever wrote the record may have marked it too [CL-KAF-024]."""
+    """Whoever wrote the record may have marked it too [CL-KAF-024]."""
     for message in messages:
-        headers = message.headers()
-        if headers and any(name == MARK for name, _ in headers):
-            message.set_headers([(name, value) for name, value in headers if name != MARK])
+        others = unmarked(message.headers())
+        if others is not None:
+            message.set_headers(others)
