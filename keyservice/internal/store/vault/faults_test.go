@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -54,6 +55,48 @@ func openDead(t *testing.T, o Options, s *Store) *Store {
 		dead.sweeper.Wait()
 	})
 	return dead
+}
+
+// A Vault that takes its time is slow, not gone: every call ends well, and who wants what is in memory does not wait for it.
+func TestSlowVault(t *testing.T) {
+	t.Parallel()
+	_, proxy, o := throughProxy(t)
+	o.Timeout = 20 * time.Second
+	s := open(t, o)
+	warm := mustCurrent(t, s, "claims")
+	unwrap := func() error {
+		keys, err := s.Unwrap(t.Context(), []store.Record{warm})
+		wipeKeys(keys)
+		return err
+	}
+	if err := unwrap(); err != nil {
+		t.Fatal(err)
+	}
+	const drag = 300 * time.Millisecond
+	proxy.Fault(func(http.ResponseWriter, *http.Request) bool {
+		time.Sleep(drag)
+		return false
+	})
+	cold := make(chan error, 1)
+	go func() {
+		_, err := s.Current(t.Context(), "cold")
+		cold <- err
+	}()
+	proxy.Take()
+	testvault.Eventually(t, "the cold call waits for Vault", func() bool { return len(proxy.Headers()) > 0 })
+	began := time.Now()
+	found, err := s.Lookup(t.Context(), "claims", []datakey.ID{warm.ID})
+	if err := errors.Join(err, unwrap()); err != nil || len(found) != 1 || time.Since(began) > drag {
+		t.Errorf("what is in memory waited %s for a slow Vault: %v", time.Since(began), err)
+	}
+	if err := <-cold; err != nil {
+		t.Error(err)
+	}
+	for call, err := range everyCall(t, s, warm) {
+		if err != nil {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
 }
 
 // A call ends with its context, also while another waits for Vault.
