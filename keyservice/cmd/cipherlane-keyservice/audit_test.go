@@ -243,3 +243,16 @@ func TestFullAuditFileSystem(t *testing.T) {
 	}
 	checkChain(t, log)
 }
+
+// checkChain proves the audit log whole [CL-AUD-002].
+func checkChain(t *testing.T, path string) {
+	t.Helper()
+	files, err := audit.Files(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := audit.Verify(files, audit.Expect{})
+	if err != nil || !report.Whole() || report.Lines == 0 {
+		t.Fatalf("the audit log is not whole: %+v, %v", report, err)
+	}
+}

@@ -18,8 +18,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/cipherlane/cipherlane/keyservice/internal/audit"
 )
 
 const (
@@ -257,19 +255,6 @@ func (x *torture) verify(t *testing.T, k *keyService) {
 		if lines := x.recorded[release]; lines < answers {
 			t.Fatalf("%s: %d answers, and %d in the audit log", release, answers, lines)
 		}
-	}
-}
-
-// checkChain proves the audit log whole [CL-AUD-002].
-func checkChain(t *testing.T, path string) {
-	t.Helper()
-	files, err := audit.Files(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := audit.Verify(files, audit.Expect{})
-	if err != nil || !report.Whole() || report.Lines == 0 {
-		t.Fatalf("the audit log is not whole: %+v, %v", report, err)
 	}
 }
 
