@@ -62,6 +62,7 @@ def tell(stage: Stage, rate: int) -> None:
     look_at_disk(stage)
     look_at_record(stage)
     refuse_stranger(stage)
+    operate(stage)
 
 
 def services(stage: Stage) -> None:
@@ -214,6 +215,29 @@ def refuse_stranger(stage: Stage) -> None:
     refusal = operator_tasks.last_refusal(Path(stage.service["audit"]))
     story.say(refusal)
     story.check("stranger" in refusal, "the refusal is on record")
+
+
+def operate(stage: Stage) -> None:
+    """What the operator's tool finds, on Kafka and in the audit log."""
+    story = stage.story
+    story.chapter("The operator's tool")
+    scanned = operator_tasks.scan(stage.service, stage.broker["bootstrap"], TOPIC)
+    for line in scanned.stdout.splitlines():
+        story.say(line)
+    story.check(scanned.returncode == 0, "scan: every record is encrypted, and its key decrypts it")
+    control = operator_tasks.scan(stage.service, stage.broker["bootstrap"], CONTROL)
+    story.check(control.returncode == operator_tasks.FOUND, f"control: in '{CONTROL}' the same scan finds plaintext")
+    verified = operator_tasks.verify_audit(Path(stage.service["audit"]))
+    for line in verified.stdout.splitlines():
+        story.say(line)
+    story.check(verified.returncode == 0, "audit verify: no line was removed, changed, or put in another order")
+    tampered = stage.folder / "tampered.jsonl"
+    tampered.write_text(Path(stage.service["audit"]).read_text().replace("stranger", "somebody", 1))
+    outcome = operator_tasks.verify_audit(tampered)
+    story.check(
+        outcome.returncode == 1,
+        f"control: in a copy with one word changed, {outcome.stdout.splitlines()[0].partition(': ')[2]}",
+    )
 
 
 def stopped(stage: Stage) -> None:

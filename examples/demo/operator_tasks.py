@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
+import subprocess
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +14,8 @@ import confluent_kafka
 from cipherlane import envelope
 
 TIMEOUT_SECONDS = 30
+TOOL = Path(__file__).resolve().parents[2] / "keyservice/build/bin/cipherlane"
+FOUND = 3  # the exit code of a scan that found what it should not
 
 
 class RotationRefusedError(RuntimeError):
@@ -46,6 +49,32 @@ def last_refusal(audit: Path) -> str:
 def key_id(value: bytes) -> str:
     """The key id of an envelope, as the SDK's own parser reads it."""
     return envelope.parse(value).kid.hex() if envelope.is_envelope(value) else "(none: plaintext)"
+
+
+def scan(service: dict[str, Any], bootstrap: str, topic: str) -> subprocess.CompletedProcess[str]:
+    """Count what a topic holds, and try to decrypt it, as the consumer that the policy knows."""
+    files = service["principals"]["consumer"]
+    identity = [
+        "--url",
+        service["url"],
+        "--ca",
+        service["ca"],
+        "--certificate",
+        files["certificate"],
+        "--key",
+        files["key"],
+    ]
+    return _tool("scan", topic, "--bootstrap", bootstrap, "--decrypt", *identity)
+
+
+def verify_audit(audit: Path) -> subprocess.CompletedProcess[str]:
+    """Check that the audit log is whole."""
+    return _tool("audit", "verify", str(audit))
+
+
+def _tool(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(TOOL), *arguments]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
 
 
 def stored_values(bootstrap: str, topic: str, count: int) -> list[bytes]:
