@@ -3,6 +3,8 @@
  * Every record is compared with what was sent. Prints {"cpu_us": …, "seconds": …} of COUNT records after WARM_UP more. Delivery reports are on. The settings of the
  * drop-in come from the file that CL_SETTINGS names.
  */
+#include "../examples/settings.h"
+
 #include <cipherlane/rdkafka.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -31,31 +33,6 @@ static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *message, void 
     (void)rk, (void)opaque;
     delivered++;
     failed += message->err == RD_KAFKA_RESP_ERR_NO_ERROR ? 0U : 1U;
-}
-
-static void set(rd_kafka_conf_t *conf, const char *name, const char *value)
-{
-    char errstr[512];
-    if (rd_kafka_conf_set(conf, name, value, errstr, sizeof errstr) != RD_KAFKA_CONF_OK) {
-        (void)fprintf(stderr, "%s\n", errstr);
-        exit(1);
-    }
-}
-
-/* The name=value lines of the drop-in's settings. */
-static void set_from_file(rd_kafka_conf_t *conf, const char *path)
-{
-    char line[1024];
-    FILE *file = fopen(path, "r");
-    must(file != NULL, "settings");
-    while (fgets(line, sizeof line, file) != NULL) {
-        char *equals = strchr(line, '=');
-        must(equals != NULL, "settings");
-        line[strcspn(line, "\n")] = '\0';
-        *equals = '\0';
-        set(conf, line, equals + 1);
-    }
-    (void)fclose(file);
 }
 
 static rd_kafka_t *open_client(rd_kafka_type_t type, const char *bootstrap)

@@ -4,36 +4,12 @@
  */
 #define CIPHERLANE_REPLACES_LIBRDKAFKA
 #include <cipherlane/rdkafka.h>
+
+#include "settings.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void set(rd_kafka_conf_t *conf, const char *name, const char *value)
-{
-    char errstr[512];
-    if (rd_kafka_conf_set(conf, name, value, errstr, sizeof errstr) != RD_KAFKA_CONF_OK) {
-        (void)fprintf(stderr, "%s\n", errstr);
-        exit(2);
-    }
-}
-
-static void set_from_file(rd_kafka_conf_t *conf, const char *path)
-{
-    char line[1024];
-    FILE *file = fopen(path, "r");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        line[strcspn(line, "\n")] = '\0';
-        char *equals = strchr(line, '=');
-        if (equals != NULL) {
-            *equals = '\0';
-            set(conf, line, equals + 1);
-        }
-    }
-    if (file == NULL || fclose(file) != 0) {
-        perror(path);
-        exit(2);
-    }
-}
 
 static int failed;
 

@@ -158,27 +158,6 @@ void cl_rd_kafka_conf_set_events(rd_kafka_conf_t *conf, int events)
     cl_kafka()->rd_kafka_conf_set_events(conf, events);
 }
 
-/* The handle of a configuration, not yet of an rd_kafka_t; NULL with errstr set. */
-static cl_handle *new_handle(const conf_state *state, char *errstr, size_t errstr_size)
-{
-    cl_error error = {.message = "configuration-invalid: the configuration was not made by cl_rd_kafka_conf_new"};
-    cl_handle *handle = calloc(1, sizeof *handle);
-    if (state != NULL && handle != NULL) {
-        error = state->broken;
-        if (error.code == CL_OK && cl_client_new(&handle->client, state->config, &error) == CL_OK) {
-            handle->callbacks = state->callbacks;
-            (void)pthread_mutex_init(&handle->mutex, NULL);
-            return handle;
-        }
-    }
-    free(handle);
-    if (errstr != NULL) {
-        (void)snprintf(errstr, errstr_size, "%s", error.message);
-    }
-    (void)cl_refuse(RD_KAFKA_RESP_ERR__INVALID_ARG, error.message);
-    return NULL;
-}
-
 static void free_handle(cl_handle *handle)
 {
     if (handle != NULL) {
@@ -188,6 +167,32 @@ static void free_handle(cl_handle *handle)
         (void)pthread_mutex_destroy(&handle->mutex);
         free(handle);
     }
+}
+
+/* The handle of a configuration, not yet of an rd_kafka_t; NULL with errstr set. */
+static cl_handle *new_handle(const conf_state *state, char *errstr, size_t errstr_size)
+{
+    cl_error error = {.message = "configuration-invalid: the configuration was not made by cl_rd_kafka_conf_new"};
+    cl_handle *handle = calloc(1, sizeof *handle);
+    if (handle != NULL) {
+        (void)pthread_mutex_init(&handle->mutex, NULL);
+    }
+    if (state != NULL && handle != NULL) {
+        error = state->broken;
+        if (error.code == CL_OK && cl_client_new(&handle->client, state->config, &error) == CL_OK) {
+            handle->callbacks = state->callbacks;
+            if (cl_handle_begin(handle)) {
+                return handle;
+            }
+            (void)snprintf(error.message, sizeof error.message, "internal: no memory");
+        }
+    }
+    free_handle(handle);
+    if (errstr != NULL) {
+        (void)snprintf(errstr, errstr_size, "%s", error.message);
+    }
+    (void)cl_refuse(RD_KAFKA_RESP_ERR__INVALID_ARG, error.message);
+    return NULL;
 }
 
 rd_kafka_t *cl_rd_kafka_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, char *errstr, size_t errstr_size)
@@ -206,8 +211,7 @@ rd_kafka_t *cl_rd_kafka_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, char *e
         return NULL;
     }
     (void)cl_map_take(&states, own); /* librdkafka has freed it and kept what was in it */
-    handle->rk = rk;
-    cl_handle_note(rk, handle);
+    cl_handle_made(rk, handle);
     cl_not_refused();
     return rk;
 }
@@ -242,13 +246,13 @@ rd_kafka_resp_err_t cl_rd_kafka_last_error(void)
 rd_kafka_topic_t *cl_rd_kafka_topic_new(rd_kafka_t *rk, const char *topic, rd_kafka_topic_conf_t *conf)
 {
     rd_kafka_topic_t *rkt = cl_kafka()->rd_kafka_topic_new(rk, topic, conf);
-    cl_handle_note(rkt, cl_handle_of(rk));
+    (void)cl_handle_note(rkt, cl_handle_of(rk));
     return rkt;
 }
 
 static rd_kafka_queue_t *noted(rd_kafka_queue_t *queue, const rd_kafka_t *rk)
 {
-    cl_handle_note(queue, cl_handle_of(rk));
+    (void)cl_handle_note(queue, cl_handle_of(rk));
     return queue;
 }
 

@@ -185,7 +185,7 @@ rd_kafka_event_t *cl_rd_kafka_queue_poll(rd_kafka_queue_t *rkqu, int timeout_ms)
     rd_kafka_event_t *event = cl_kafka()->rd_kafka_queue_poll(rkqu, timeout_ms);
     rd_kafka_event_type_t type = event == NULL ? RD_KAFKA_EVENT_NONE : cl_kafka()->rd_kafka_event_type(event);
     if (type == RD_KAFKA_EVENT_FETCH || type == RD_KAFKA_EVENT_DR) {
-        cl_handle_note(event, cl_handle_of(rkqu));
+        (void)cl_handle_note(event, cl_handle_of(rkqu));
     }
     return event;
 }

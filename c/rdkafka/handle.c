@@ -29,11 +29,19 @@ cl_handle *cl_handle_of(const void *kafka_object)
     return remembered.handle;
 }
 
-void cl_handle_note(const void *kafka_object, cl_handle *handle)
+bool cl_handle_note(const void *kafka_object, cl_handle *handle)
 {
-    if (kafka_object != NULL && handle != NULL) {
-        (void)cl_map_put(&handles, kafka_object, handle); /* without memory it stays unknown, and is refused */
-    }
+    return kafka_object != NULL && handle != NULL && cl_map_put(&handles, kafka_object, handle);
+}
+
+bool cl_handle_begin(cl_handle *handle)
+{
+    return cl_map_put(&handles, handle, handle);
+}
+
+void cl_handle_made(const rd_kafka_t *rk, cl_handle *handle)
+{
+    cl_map_rename(&handles, handle, rk);
 }
 
 void cl_handle_forget(const void *kafka_object)

@@ -20,7 +20,6 @@ typedef struct cl_callbacks {
 } cl_callbacks;
 
 typedef struct cl_handle {
-    rd_kafka_t *rk;
     cl_client *client;
     cl_callbacks callbacks;
     pthread_mutex_t mutex;         /* guards what follows (letters.c) */
@@ -31,8 +30,12 @@ typedef struct cl_handle {
 /* The handle of an rd_kafka_t, a topic, a queue or an event; NULL: none of ours. */
 cl_handle *cl_handle_of(const void *kafka_object);
 
-/* Notes that an object belongs to a handle (NULL: nothing is noted). */
-void cl_handle_note(const void *kafka_object, cl_handle *handle);
+/* Notes that an object belongs to a handle; false without memory, and if one of them is NULL: then the object stays unknown and is refused. */
+bool cl_handle_note(const void *kafka_object, cl_handle *handle);
+
+/* Notes a handle before its rd_kafka_t is made, and that it is made. */
+bool cl_handle_begin(cl_handle *handle);
+void cl_handle_made(const rd_kafka_t *rk, cl_handle *handle);
 
 void cl_handle_forget(const void *kafka_object);
 void cl_handle_forget_all(const cl_handle *handle);

@@ -35,6 +35,9 @@ void *cl_map_get(cl_map *map, const void *key);
 /* Takes a key out and gives its value back, or NULL. */
 void *cl_map_take(cl_map *map, const void *key);
 
+/* Gives the value of a key to another key, without needing memory. */
+void cl_map_rename(cl_map *map, const void *key, const void *fresh);
+
 /* Takes out all keys with a value. */
 void cl_map_take_value(cl_map *map, const void *value);
 

@@ -1,6 +1,5 @@
 /* cl_decrypt and cl_prefetch: topic and bytes in, bytes out. */
 #include "compression.h"
-#include "error.h"
 #include "record.h"
 
 #include <openssl/crypto.h>

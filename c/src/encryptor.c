@@ -1,7 +1,6 @@
 /* cl_encrypt: topic and bytes in, bytes out. */
 #include "bytes.h"
 #include "compression.h"
-#include "error.h"
 #include "record.h"
 
 #include <openssl/crypto.h>

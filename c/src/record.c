@@ -2,22 +2,9 @@
 #include "record.h"
 
 #include "clock.h"
-#include "error.h"
 
 /* Of failures that a lease ends while it is used, how many are tried again before giving up. */
 #define ATTEMPTS 3
-
-/* With what the slot holds; false when it holds nothing that fits. */
-static bool with_held(cl_core *core, const cl_direction *direction, const cl_record *record, cl_code *code)
-{
-    cl_slot *slot = cl_slot_take(core->slots);
-    cl_keyed *keyed = direction->held(slot, record, cl_slot_now(slot));
-    if (keyed != NULL) {
-        *code = direction->apply(slot, keyed, record);
-    }
-    cl_slot_give(slot);
-    return keyed != NULL;
-}
 
 /* With a new one under the lease; false when the lease has ended meanwhile. */
 static bool with_lease(cl_core *core, const cl_direction *direction, cl_lease *lease, const cl_record *record,
@@ -31,12 +18,7 @@ static bool with_lease(cl_core *core, const cl_direction *direction, cl_lease *l
     return keyed != NULL || cl_lease_alive(lease, now);
 }
 
-static cl_code told(cl_code code, cl_error *error)
-{
-    return code == CL_OK ? CL_OK : cl_fail(error, code, "%s", cl_code_name(code));
-}
-
-static cl_code start(cl_core *core, const cl_direction *direction, const cl_record *record, cl_error *error)
+cl_code cl_record_start(cl_core *core, const cl_direction *direction, const cl_record *record, cl_error *error)
 {
     for (int i = 0; i < ATTEMPTS; i++) {
         cl_lease *lease = NULL;
@@ -47,19 +29,10 @@ static cl_code start(cl_core *core, const cl_direction *direction, const cl_reco
         bool done = with_lease(core, direction, lease, record, &code);
         cl_lease_drop(lease);
         if (done) {
-            return told(code, error);
+            return code == CL_OK ? CL_OK : cl_fail(error, code, "%s", cl_code_name(code));
         }
     }
     return cl_fail(error, CL_LEASE_EXPIRED, "lease-expired: the lease ends before it can be used");
-}
-
-cl_code cl_record_run(cl_core *core, const cl_direction *direction, const cl_record *record, cl_error *error)
-{
-    cl_code code = CL_INTERNAL;
-    if (with_held(core, direction, record, &code)) {
-        return told(code, error);
-    }
-    return start(core, direction, record, error);
 }
 
 void cl_record_aad(cl_aead_input *input, const cl_lease *lease, uint8_t flags, const cl_bytes *record_key,

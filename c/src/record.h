@@ -3,6 +3,7 @@
 #define CL_RECORD_H
 
 #include "client.h"
+#include "error.h"
 
 /* A record on its way through cl_encrypt or cl_decrypt. */
 typedef struct cl_record {
@@ -24,8 +25,28 @@ typedef struct cl_direction {
     cl_code (*apply)(cl_slot *slot, cl_keyed *keyed, const cl_record *record);
 } cl_direction;
 
-/* Applies the direction with a cipher that a slot holds, else with one under a lease that is asked for. Takes no lock when one is held. */
-cl_code cl_record_run(cl_core *core, const cl_direction *direction, const cl_record *record, cl_error *error);
+/* Asks for a lease and applies the direction under it. */
+cl_code cl_record_start(cl_core *core, const cl_direction *direction, const cl_record *record, cl_error *error);
+
+/*
+ * Applies the direction with a cipher that a slot holds, without a lock; else under a lease that is asked for. Here, so that the compiler sees
+ * which functions a direction has.
+ */
+static inline cl_code cl_record_run(cl_core *core, const cl_direction *direction, const cl_record *record,
+                                    cl_error *error)
+{
+    cl_code code = CL_INTERNAL;
+    cl_slot *slot = cl_slot_take(core->slots);
+    cl_keyed *keyed = direction->held(slot, record, cl_slot_now(slot));
+    if (keyed != NULL) {
+        code = direction->apply(slot, keyed, record);
+    }
+    cl_slot_give(slot);
+    if (keyed == NULL) {
+        return cl_record_start(core, direction, record, error);
+    }
+    return code == CL_OK ? CL_OK : cl_fail(error, code, "%s", cl_code_name(code));
+}
 
 /* Memory for additional data that a lease does not have ready. */
 typedef struct cl_aad_memory {

@@ -59,8 +59,8 @@ static void skip(void)
 {
     cl_numbers numbers;
     rd_kafka_message_t *batch[6];
-    fill("enc.act.skip");
-    rd_kafka_t *rk = kafka_consumer("enc.act.skip", configure_action("skip"));
+    fill(T("enc.act.skip"));
+    rd_kafka_t *rk = kafka_consumer(T("enc.act.skip"), configure_action("skip"));
     for (int i = 0; i < 2; i++) {
         rd_kafka_message_t *message = next(rk);
         CHECK(message->offset == (i == 0 ? 0 : 4) && kafka_is(message, i == 0 ? CANARY " first" : CANARY " last"));
@@ -73,7 +73,7 @@ static void skip(void)
     CHECK(numbers.keys_cached == 1 && numbers.lease_seconds_left > 0 && numbers.key_requests >= 1);
     kafka_finish_consumer(rk);
 
-    rk = kafka_consumer("enc.act.skip", configure_action("skip"));
+    rk = kafka_consumer(T("enc.act.skip"), configure_action("skip"));
     rd_kafka_queue_t *queue = cl_rd_kafka_queue_get_consumer(rk);
     ssize_t got = 0;
     while (got < 2) {
@@ -91,7 +91,7 @@ static void skip(void)
 
 static void skip_events(void)
 {
-    rd_kafka_t *rk = kafka_consumer("enc.act.skip", configure_action("skip"));
+    rd_kafka_t *rk = kafka_consumer(T("enc.act.skip"), configure_action("skip"));
     rd_kafka_queue_t *queue = cl_rd_kafka_queue_get_consumer(rk);
     int64_t last = -1;
     while (last < 4) {
@@ -117,7 +117,7 @@ static void outage(const char *action)
 {
     rd_kafka_conf_t *conf = configure_action(action);
     kafka_set(conf, "cipherlane.keyservice.urls", "https://127.0.0.1:1");
-    rd_kafka_t *rk = kafka_consumer("enc.act.skip", conf);
+    rd_kafka_t *rk = kafka_consumer(T("enc.act.skip"), conf);
     rd_kafka_message_t *message = next(rk);
     CHECK(message->offset == 0 && message->err == RD_KAFKA_RESP_ERR__VALUE_DESERIALIZATION);
     CHECK(strstr(rd_kafka_message_errstr(message), "key-service-unavailable") != NULL);
@@ -145,7 +145,7 @@ static void check_letters(const char *topic)
         }
         (void)snprintf(offset, sizeof offset, "%d", 1 + i);
         CHECK(strcmp(header(message, HEADER), CODES[i]) == 0);
-        CHECK(strcmp(header(message, HEADER ".topic"), "enc.act.letters") == 0);
+        CHECK(strcmp(header(message, HEADER ".topic"), T("enc.act.letters")) == 0);
         CHECK(strcmp(header(message, HEADER ".partition"), "0") == 0);
         CHECK(strcmp(header(message, HEADER ".offset"), offset) == 0);
         CHECK(strcmp(header(message, HEADER ".kid"), i == 0 ? "00000000000000000000000000000000" : "") == 0);
@@ -163,15 +163,15 @@ static void check_letters(const char *topic)
 static void dead_letters(void)
 {
     cl_numbers numbers;
-    fill("enc.act.letters");
-    rd_kafka_t *rk = kafka_consumer("enc.act.letters", configure_action("dead-letter"));
+    fill(T("enc.act.letters"));
+    rd_kafka_t *rk = kafka_consumer(T("enc.act.letters"), configure_action("dead-letter"));
     for (int i = 0; i < 2; i++) {
         rd_kafka_message_t *message = next(rk);
         CHECK(message->err == RD_KAFKA_RESP_ERR_NO_ERROR && message->offset == (i == 0 ? 0 : 4));
         cl_rd_kafka_message_destroy(message);
     }
     CHECK(cl_rd_kafka_numbers(rk, &numbers) == RD_KAFKA_RESP_ERR_NO_ERROR && numbers.dead_lettered == BAD);
-    check_letters("enc.act.letters.dead-letter");
+    check_letters(T("enc.act.letters.dead-letter"));
     kafka_finish_consumer(rk);
 }
 
@@ -180,7 +180,7 @@ static void no_letter(const char *pattern, const char *why)
 {
     rd_kafka_conf_t *conf = configure_action("dead-letter");
     kafka_set(conf, "cipherlane.dead.letter.topic", pattern);
-    rd_kafka_t *rk = kafka_consumer("enc.act.skip", conf);
+    rd_kafka_t *rk = kafka_consumer(T("enc.act.skip"), conf);
     for (int i = 0; i < 5; i++) {
         rd_kafka_message_t *message = next(rk);
         bool good = i == 0 || i == 4;
@@ -198,7 +198,7 @@ static void no_letter(const char *pattern, const char *why)
 static void letters_fail(void)
 {
     no_letter("{topic}", "the topic itself");
-    no_letter("enc.act.skip", "the topic itself");
+    no_letter(T("enc.act.skip"), "the topic itself");
     no_letter("{topic}{topic}{topic}{topic}{topic}{topic}{topic}{topic}{topic}{topic}{topic}"
               "{topic}{topic}{topic}{topic}{topic}{topic}{topic}{topic}{topic}{topic}",
               "no valid name");
@@ -209,8 +209,8 @@ static void letters_fail(void)
 static void mark(void)
 {
     static const char *const CODES[] = {"", "key-unknown", "unsupported-version", "", ""};
-    fill("enc.act.mark");
-    rd_kafka_t *rk = kafka_consumer("enc.act.mark", configure_action("mark"));
+    fill(T("enc.act.mark"));
+    rd_kafka_t *rk = kafka_consumer(T("enc.act.mark"), configure_action("mark"));
     for (int i = 0; i < 5; i++) {
         rd_kafka_message_t *message = next(rk);
         CHECK(message->offset == i && strcmp(header(message, HEADER), CODES[i]) == 0);
@@ -252,15 +252,15 @@ static void bound_keys(void)
     char value[] = CANARY " bound";
     char key[] = "k1";
     rd_kafka_t *rk = NULL;
-    produce_with_key("enc.bound", "cipherlane.record.key.topics", value, strlen(value), key, 2);
-    produce_with_key("enc.bound", "cipherlane.record.key.topics", value, strlen(value), NULL, 0);
-    rd_kafka_message_t *message = stored("enc.bound", &rk);
+    produce_with_key(T("enc.bound"), "cipherlane.record.key.topics", value, strlen(value), key, 2);
+    produce_with_key(T("enc.bound"), "cipherlane.record.key.topics", value, strlen(value), NULL, 0);
+    rd_kafka_message_t *message = stored(T("enc.bound"), &rk);
     CHECK(((const uint8_t *)message->payload)[3] == 4);
-    kafka_raw("enc.bound", message->payload, message->len); /* moved under another key */
+    kafka_raw(T("enc.bound"), message->payload, message->len); /* moved under another key */
     rd_kafka_message_destroy(message);
     (void)rd_kafka_consumer_close(rk);
     rd_kafka_destroy(rk);
-    kafka_expect("enc.bound", VALUES, 3);
+    kafka_expect(T("enc.bound"), VALUES, 3);
 }
 
 /* [CL-ENV-045] */
@@ -270,13 +270,13 @@ static void compressed(void)
     static const char *const VALUES[] = {value};
     rd_kafka_t *rk = NULL;
     memset(value, 'z', sizeof value - 1);
-    produce_with_key("enc.zstd", "cipherlane.compression.topics", value, sizeof value - 1, NULL, 0);
-    rd_kafka_message_t *message = stored("enc.zstd", &rk);
+    produce_with_key(T("enc.zstd"), "cipherlane.compression.topics", value, sizeof value - 1, NULL, 0);
+    rd_kafka_message_t *message = stored(T("enc.zstd"), &rk);
     CHECK(((const uint8_t *)message->payload)[3] == 1 && message->len < 200);
     rd_kafka_message_destroy(message);
     (void)rd_kafka_consumer_close(rk);
     rd_kafka_destroy(rk);
-    kafka_expect("enc.zstd", VALUES, 1);
+    kafka_expect(T("enc.zstd"), VALUES, 1);
 }
 
 int main(void)
@@ -289,5 +289,6 @@ int main(void)
     check_case("CL-KAF-024, CL-KAF-025: mark", mark);
     check_case("CL-KAF-030: bound record keys", bound_keys);
     check_case("CL-ENV-045: compression", compressed);
+    (void)printf("on librdkafka %s\n", rd_kafka_version_str());
     return check_finish("actions");
 }

@@ -68,10 +68,10 @@ static void all_forms(void)
     rd_kafka_conf_t *conf = kafka_configure("producer");
     cl_rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
     rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, conf);
-    produce_all("enc.forms", rk);
+    produce_all(T("enc.forms"), rk);
     kafka_finish_producer(rk);
     CHECK(delivered.count == 9 && delivered.same);
-    kafka_expect("enc.forms", ALL, 9);
+    kafka_expect(T("enc.forms"), ALL, 9);
 }
 
 static void old_reports(void)
@@ -79,7 +79,7 @@ static void old_reports(void)
     rd_kafka_conf_t *conf = kafka_configure("producer");
     cl_rd_kafka_conf_set_dr_cb(conf, on_delivery_old);
     rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, conf);
-    produce_all("enc.old", rk);
+    produce_all(T("enc.old"), rk);
     kafka_finish_producer(rk);
     CHECK(delivered.count == 9 && delivered.same);
 }
@@ -87,9 +87,9 @@ static void old_reports(void)
 static void no_reports(void)
 {
     rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, kafka_configure("producer"));
-    produce_all("enc.none", rk);
+    produce_all(T("enc.none"), rk);
     kafka_finish_producer(rk);
-    kafka_expect("enc.none", ALL, 9);
+    kafka_expect(T("enc.none"), ALL, 9);
 }
 
 static void report_events(void)
@@ -98,7 +98,7 @@ static void report_events(void)
     cl_rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR);
     rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, conf);
     rd_kafka_queue_t *queue = cl_rd_kafka_queue_get_main(rk);
-    produce_all("enc.events", rk);
+    produce_all(T("enc.events"), rk);
     while (delivered.count < 9) {
         rd_kafka_event_t *event = cl_rd_kafka_queue_poll(queue, SLOW);
         if (!CHECK(event != NULL)) {
@@ -123,7 +123,7 @@ static void duplicated(void)
     rd_kafka_conf_t *copy = rd_kafka_conf_dup(conf);
     rd_kafka_conf_destroy(conf);
     rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, copy);
-    produce_all("enc.dup", rk);
+    produce_all(T("enc.dup"), rk);
     kafka_finish_producer(rk);
     CHECK(delivered.count == 9 && delivered.same);
 }
@@ -131,7 +131,7 @@ static void duplicated(void)
 /* Key, headers and timestamp arrive as given [CL-KAF-003] [CL-KAF-012]. */
 static void metadata(void)
 {
-    rd_kafka_t *rk = kafka_consumer("enc.forms", kafka_configure("consumer"));
+    rd_kafka_t *rk = kafka_consumer(T("enc.forms"), kafka_configure("consumer"));
     for (int i = 0; i < 9; i++) {
         rd_kafka_message_t *message = cl_rd_kafka_consumer_poll(rk, SLOW);
         if (i == 4 && CHECK(message != NULL)) {
@@ -160,7 +160,7 @@ static void on_message(rd_kafka_message_t *message, void *opaque)
 static void other_ways(void)
 {
     rd_kafka_message_t *messages[9];
-    rd_kafka_t *rk = kafka_consumer("enc.forms", kafka_configure("consumer"));
+    rd_kafka_t *rk = kafka_consumer(T("enc.forms"), kafka_configure("consumer"));
     rd_kafka_queue_t *queue = cl_rd_kafka_queue_get_consumer(rk);
     for (ssize_t got = 0, i = 0; got < 9; got += i) {
         i = cl_rd_kafka_consume_batch_queue(queue, 2000, messages, 9 - (size_t)got);
@@ -172,7 +172,7 @@ static void other_ways(void)
     cl_rd_kafka_queue_destroy(queue);
     kafka_finish_consumer(rk);
 
-    rk = kafka_consumer("enc.forms", kafka_configure("consumer"));
+    rk = kafka_consumer(T("enc.forms"), kafka_configure("consumer"));
     queue = cl_rd_kafka_queue_get_consumer(rk);
     for (called = 0; called < 9;) {
         CHECK(cl_rd_kafka_consume_callback_queue(queue, 2000, on_message, &called) >= 0);
@@ -180,7 +180,7 @@ static void other_ways(void)
     cl_rd_kafka_queue_destroy(queue);
     kafka_finish_consumer(rk);
 
-    rk = kafka_consumer("enc.forms", kafka_configure("consumer"));
+    rk = kafka_consumer(T("enc.forms"), kafka_configure("consumer"));
     queue = cl_rd_kafka_queue_get_consumer(rk);
     for (int i = 0; i < 9;) {
         rd_kafka_event_t *event = cl_rd_kafka_queue_poll(queue, SLOW);
@@ -202,7 +202,7 @@ static void simple_consumer(void)
 {
     rd_kafka_message_t *messages[9];
     rd_kafka_t *rk = kafka_make(RD_KAFKA_CONSUMER, kafka_configure("consumer"));
-    rd_kafka_topic_t *rkt = cl_rd_kafka_topic_new(rk, "enc.forms", NULL);
+    rd_kafka_topic_t *rkt = cl_rd_kafka_topic_new(rk, T("enc.forms"), NULL);
     CHECK(rd_kafka_consume_start(rkt, 0, RD_KAFKA_OFFSET_BEGINNING) == 0);
     rd_kafka_message_t *first = cl_rd_kafka_consume(rkt, 0, SLOW);
     CHECK(first != NULL && kafka_is(first, ALL[0]));
@@ -250,8 +250,8 @@ static void refusals(void)
 {
     refused("producer", "forbid.a", NULL, "topic-forbidden");
     refused("producer", "unknown", NULL, "topic-unknown");
-    refused("stranger", "enc.refused", NULL, "not-authorized");
-    refused("producer", "enc.refused", "https://127.0.0.1:1", "key-service-unavailable");
+    refused("stranger", T("enc.refused"), NULL, "not-authorized");
+    refused("producer", T("enc.refused"), "https://127.0.0.1:1", "key-service-unavailable");
 }
 
 static void bad_configuration(void)
@@ -273,10 +273,10 @@ static void clear_topic(void)
     static const char *const VALUES[] = {"in the clear"};
     char value[] = "in the clear";
     rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, kafka_configure("producer"));
-    CHECK(cl_rd_kafka_producev(rk, RD_KAFKA_V_TOPIC("clear.a"), RD_KAFKA_V_VALUE(value, strlen(value)),
+    CHECK(cl_rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(T("clear.a")), RD_KAFKA_V_VALUE(value, strlen(value)),
                                RD_KAFKA_V_END) == RD_KAFKA_RESP_ERR_NO_ERROR);
     kafka_finish_producer(rk);
-    kafka_expect("clear.a", VALUES, 1);
+    kafka_expect(T("clear.a"), VALUES, 1);
 }
 
 /* The limit counts the envelope. */
@@ -286,7 +286,7 @@ static void too_large(void)
     rd_kafka_conf_t *conf = kafka_configure("producer");
     kafka_set(conf, "message.max.bytes", "2000");
     rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, conf);
-    rd_kafka_topic_t *rkt = cl_rd_kafka_topic_new(rk, "enc.large", NULL);
+    rd_kafka_topic_t *rkt = cl_rd_kafka_topic_new(rk, T("enc.large"), NULL);
     memset(value, 'x', sizeof value);
     CHECK(cl_rd_kafka_produce(rkt, 0, RD_KAFKA_MSG_F_COPY, value, sizeof value, NULL, 0, NULL) == -1);
     CHECK(cl_rd_kafka_last_error() == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE && cl_rd_kafka_refusal() == NULL);
@@ -301,10 +301,10 @@ static void long_values(void)
     static const char *const VALUES[] = {value};
     rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, kafka_configure("producer"));
     memset(value, 'y', sizeof value - 1);
-    CHECK(cl_rd_kafka_producev(rk, RD_KAFKA_V_TOPIC("enc.long"), RD_KAFKA_V_VALUE(value, sizeof value - 1),
+    CHECK(cl_rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(T("enc.long")), RD_KAFKA_V_VALUE(value, sizeof value - 1),
                                RD_KAFKA_V_END) == RD_KAFKA_RESP_ERR_NO_ERROR);
     kafka_finish_producer(rk);
-    kafka_expect("enc.long", VALUES, 1);
+    kafka_expect(T("enc.long"), VALUES, 1);
 }
 
 /* Injected plaintext and damaged envelopes are errors at their place; their neighbours are readable [CL-KAF-011]. */
@@ -314,14 +314,14 @@ static void injected(void)
     char before[] = "before";
     char after[] = "after";
     uint8_t envelope[80] = {0xC1, 0x9E, 0x01};
-    kafka_ours("enc.injected", before);
-    kafka_raw("enc.injected", after, strlen(after));      /* plaintext */
-    kafka_raw("enc.injected", envelope, sizeof envelope); /* an unknown kid */
-    kafka_raw("enc.injected", envelope, 20);              /* cut */
+    kafka_ours(T("enc.injected"), before);
+    kafka_raw(T("enc.injected"), after, strlen(after));      /* plaintext */
+    kafka_raw(T("enc.injected"), envelope, sizeof envelope); /* an unknown kid */
+    kafka_raw(T("enc.injected"), envelope, 20);              /* cut */
     envelope[2] = 9;
-    kafka_raw("enc.injected", envelope, sizeof envelope); /* a version of tomorrow */
-    kafka_ours("enc.injected", after);
-    kafka_expect("enc.injected", VALUES, 6);
+    kafka_raw(T("enc.injected"), envelope, sizeof envelope); /* a version of tomorrow */
+    kafka_ours(T("enc.injected"), after);
+    kafka_expect(T("enc.injected"), VALUES, 6);
 }
 
 int main(void)
@@ -340,5 +340,6 @@ int main(void)
     check_case("message.max.bytes counts the envelope", too_large);
     check_case("long values", long_values);
     check_case("injected and damaged values", injected);
+    (void)printf("on librdkafka %s\n", rd_kafka_version_str());
     return check_finish("kafka");
 }

@@ -11,6 +11,16 @@ static const char *env(const char *name)
     return value == NULL ? "" : value;
 }
 
+const char *kafka_topic(const char *name)
+{
+    static char names[16][64];
+    static unsigned next;
+    char *made = names[next++ % 16];
+    int first = (int)strcspn(name, ".") + 1;
+    (void)snprintf(made, sizeof names[0], "%.*s%s%s", first, name, env("CL_PREFIX"), name + first);
+    return made;
+}
+
 void kafka_set(rd_kafka_conf_t *conf, const char *name, const char *value)
 {
     char errstr[512];

@@ -12,6 +12,10 @@
 #define CANARY "canary-5f1d7c3ab9e04d62"
 #define SLOW 20000 /* ms */
 
+/* A topic's name in this run: behind its first dot comes what CL_PREFIX says, so that runs do not read each other's records. */
+const char *kafka_topic(const char *name);
+#define T(name) kafka_topic(name)
+
 void kafka_set(rd_kafka_conf_t *conf, const char *name, const char *value);
 void kafka_set_common(rd_kafka_conf_t *conf);
 

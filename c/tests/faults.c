@@ -1,0 +1,101 @@
+/* Calls that fail on command, put in by the linker (--wrap), and a key service that is only its answers. */
+#include "faults.h"
+
+#include "clock.h"
+#include "error.h"
+#include "http.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+static atomic_long countdown[FAULTS]; /* the call that finds 1 fails; 0: off */
+
+bool faults_hit(enum fault kind)
+{
+    long left = atomic_load(&countdown[kind]);
+    if (left <= 0) {
+        return false;
+    }
+    return atomic_fetch_sub(&countdown[kind], 1) == 1;
+}
+
+void faults_arm(enum fault kind, long n)
+{
+    atomic_store(&countdown[kind], n);
+}
+
+bool faults_disarm(enum fault kind)
+{
+    return atomic_exchange(&countdown[kind], 0) <= 0;
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+ssize_t __real_getrandom(void *out, size_t size, unsigned flags);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+char *__wrap_strdup(const char *text);
+ssize_t __wrap_getrandom(void *out, size_t size, unsigned flags);
+cl_code __wrap_cl_http_post(cl_http *http, const char *url, const char *path, const char *body, uint32_t timeout_ms,
+                            cl_http_answer *answer, cl_error *error);
+
+void *__wrap_malloc(size_t size)
+{
+    return faults_hit(MEMORY) ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return faults_hit(MEMORY) ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    return faults_hit(MEMORY) ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+char *__wrap_strdup(const char *text)
+{
+    char *copy = __wrap_malloc(strlen(text) + 1);
+    if (copy != NULL) {
+        memcpy(copy, text, strlen(text) + 1);
+    }
+    return copy;
+}
+
+ssize_t __wrap_getrandom(void *out, size_t size, unsigned flags)
+{
+    if (faults_hit(RANDOM)) {
+        errno = EIO;
+        return -1;
+    }
+    return __real_getrandom(out, size, flags);
+}
+
+cl_code __wrap_cl_http_post(cl_http *http, const char *url, const char *path, const char *body, uint32_t timeout_ms,
+                            cl_http_answer *answer, cl_error *error)
+{
+    static const char KEY[] = "\"scope\":\"claims\",\"kid\":\"4bc31153e689f5bbe9cd6136ff2f83bb\","
+                              "\"key\":\"XZ241U6PBUWd/lM6MyslJdEkJucsNffpgmGoJ9AWTnw=\",\"refresh_in\":100,"
+                              "\"expires_in\":200";
+    (void)http, (void)url, (void)timeout_ms, (void)body;
+    *answer = (cl_http_answer){.status = 200, .sent_at = cl_now()};
+    answer->body = __wrap_malloc(1024);
+    if (answer->body == NULL || faults_hit(REQUEST)) {
+        free(answer->body);
+        *answer = (cl_http_answer){0};
+        return cl_fail(error, CL_KEY_SERVICE_UNAVAILABLE, "key-service-unavailable: as this test wants it");
+    }
+    const char *format = strstr(path, "encryption-key") != NULL ? "{\"mode\":\"encrypt\",%s}"
+                                                                : "{\"plaintext\":\"reject\",\"refresh_in\":100,"
+                                                                  "\"expires_in\":200,\"keys\":[{%s}]}";
+    answer->size = (size_t)snprintf((char *)answer->body, 1024, format, KEY);
+    (void)snprintf(answer->content_type, sizeof answer->content_type, "application/json");
+    return CL_OK;
+}

@@ -1,0 +1,21 @@
+/*
+ * The n-th call of a kind fails: for programs that are linked with --wrap for cl_http_post, malloc, calloc, aligned_alloc, strdup and getrandom,
+ * which catches the calls of our own code. The key service gives every topic one key, of the scope "claims".
+ */
+#ifndef FAULTS_H
+#define FAULTS_H
+
+#include <stdbool.h>
+
+enum fault { MEMORY, RANDOM, REQUEST, FAULTS };
+
+/* From now on the n-th call fails, once. */
+void faults_arm(enum fault kind, long n);
+
+/* Ends it; whether that call has come. */
+bool faults_disarm(enum fault kind);
+
+/* Counts a call; whether this is the one to fail. */
+bool faults_hit(enum fault kind);
+
+#endif
