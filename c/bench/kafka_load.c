@@ -1,7 +1,7 @@
 /*
  * A load like rdkafka_performance's: kafka_load produce|consume plain|drop-in BOOTSTRAP TOPIC SIZE WARM_UP COUNT CONNECTIONS.
- * Every record is compared with what was sent. Prints {"cpu_us": …, "seconds": …} of COUNT records after WARM_UP more. Delivery reports are on. The settings of the
- * drop-in come from the file that CL_SETTINGS names.
+ * Every record is compared with what was sent. Prints {"cpu_us": …, "seconds": …} of COUNT records after WARM_UP more. Delivery reports are
+ * on. The settings of the drop-in come from the file that CL_SETTINGS names.
  */
 #include "../examples/settings.h"
 
@@ -45,6 +45,7 @@ static rd_kafka_t *open_client(rd_kafka_type_t type, const char *bootstrap)
     }
     if (type == RD_KAFKA_PRODUCER) {
         set(conf, "acks", "1");
+        set(conf, "linger.ms", "50"); /* batches as large as batch.size (1 MB) lets them be, in every row */
         (drop_in ? cl_rd_kafka_conf_set_dr_msg_cb : rd_kafka_conf_set_dr_msg_cb)(conf, on_delivery);
     } else {
         set(conf, "group.id", "bench");

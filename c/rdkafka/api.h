@@ -44,7 +44,6 @@
     X(rd_kafka_queue_poll)                                                                                             \
     X(rd_kafka_event_type)                                                                                             \
     X(rd_kafka_event_message_next)                                                                                     \
-    X(rd_kafka_event_message_array)                                                                                    \
     X(rd_kafka_event_destroy)                                                                                          \
     X(rd_kafka_conf_dup_filter)                                                                                        \
     X(rd_kafka_conf_set)                                                                                               \

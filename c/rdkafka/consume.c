@@ -215,9 +215,13 @@ const rd_kafka_message_t *cl_rd_kafka_event_message_next(rd_kafka_event_t *rkev)
     return message;
 }
 
+/* librdkafka's own calls its rd_kafka_event_message_next, which may be ours (preload): each message would be opened twice. */
 size_t cl_rd_kafka_event_message_array(rd_kafka_event_t *rkev, const rd_kafka_message_t **rkmessages, size_t size)
 {
-    size_t count = cl_kafka()->rd_kafka_event_message_array(rkev, rkmessages, size);
+    size_t count = 0;
+    while (count < size && (rkmessages[count] = cl_kafka()->rd_kafka_event_message_next(rkev)) != NULL) {
+        count++;
+    }
     return show(rkev, (rd_kafka_message_t **)(uintptr_t)rkmessages, count);
 }
 

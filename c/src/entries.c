@@ -75,11 +75,6 @@ static cl_entry *find(const cl_entries *entries, const cl_subject *subject, uint
     return entry;
 }
 
-cl_entry *cl_entries_find(const cl_entries *entries, const cl_subject *subject)
-{
-    return find(entries, subject, hash_of(subject));
-}
-
 static void unlink_entry(cl_entries *entries, cl_entry *entry)
 {
     *(entry->newer == NULL ? &entries->newest : &entry->newer->older) = entry->older;

@@ -47,8 +47,6 @@ void cl_entries_close(cl_entries *entries);
 /* The subject of a topic, whose name is valid, and a kid (NULL for none). */
 cl_subject cl_subject_of(cl_kind kind, const char *topic, const cl_kid *kid);
 
-cl_entry *cl_entries_find(const cl_entries *entries, const cl_subject *subject);
-
 /* Finds or adds it and makes it the newest; throws the oldest out if there are too many. NULL without memory. */
 cl_entry *cl_entries_use(cl_entries *entries, const cl_subject *subject);
 

@@ -133,15 +133,14 @@ static cl_code obtain(cl_keys *keys, cl_entry *entry, uint64_t deadline, cl_leas
             *lease = cl_lease_keep(entry->lease);
             return CL_OK;
         }
-        if (entry->asking) {
-            if (!wait_until(keys, deadline)) {
-                return too_late(entry, error);
-            }
-        } else if (backing_off(entry, now)) {
+        bool asked = entry->asking;
+        if (!asked && backing_off(entry, now)) {
             return same_error(entry, error);
-        } else if (now >= deadline) {
+        }
+        if (asked ? !wait_until(keys, deadline) : now >= deadline) {
             return too_late(entry, error);
-        } else {
+        }
+        if (!asked) {
             ask(keys, entry, deadline);
         }
     }

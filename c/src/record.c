@@ -20,19 +20,19 @@ static bool with_lease(cl_core *core, const cl_direction *direction, cl_lease *l
 
 cl_code cl_record_start(cl_core *core, const cl_direction *direction, const cl_record *record, cl_error *error)
 {
-    for (int i = 0; i < ATTEMPTS; i++) {
+    bool done = false;
+    cl_code code = CL_OK;
+    for (int i = 0; i < ATTEMPTS && !done; i++) {
         cl_lease *lease = NULL;
-        cl_code code = direction->lease(core->keys, record, &lease, error);
+        code = direction->lease(core->keys, record, &lease, error);
         if (code != CL_OK) {
             return code;
         }
-        bool done = with_lease(core, direction, lease, record, &code);
+        done = with_lease(core, direction, lease, record, &code);
         cl_lease_drop(lease);
-        if (done) {
-            return code == CL_OK ? CL_OK : cl_fail(error, code, "%s", cl_code_name(code));
-        }
     }
-    return cl_fail(error, CL_LEASE_EXPIRED, "lease-expired: the lease ends before it can be used");
+    code = done ? code : CL_LEASE_EXPIRED; /* each ended before it could be used */
+    return code == CL_OK ? CL_OK : cl_fail(error, code, "%s", cl_code_name(code));
 }
 
 void cl_record_aad(cl_aead_input *input, const cl_lease *lease, uint8_t flags, const cl_bytes *record_key,

@@ -128,6 +128,11 @@ static void request(void)
     nth_fails(REQUEST);
 }
 
+static void system_calls(void)
+{
+    nth_fails(SYSTEM);
+}
+
 /* Everything that the mock broker holds, read without us. */
 static void broker_has_envelopes(void)
 {
@@ -169,6 +174,7 @@ int main(void)
     check_case("drop-in: the n-th allocation fails", memory);
     check_case("drop-in: the n-th random number fails", random_numbers);
     check_case("drop-in: the n-th request fails", request);
+    check_case("drop-in: the n-th system or cipher call fails", system_calls);
     check_case("drop-in: the broker has envelopes only", broker_has_envelopes);
     rd_kafka_mock_cluster_destroy(cluster);
     rd_kafka_destroy(owner);

@@ -6,11 +6,16 @@
 #include "http.h"
 
 #include <errno.h>
+#include <openssl/evp.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/timerfd.h>
+#include <zstd.h>
 
 static atomic_long countdown[FAULTS]; /* the call that finds 1 fails; 0: off */
 
@@ -98,4 +103,60 @@ cl_code __wrap_cl_http_post(cl_http *http, const char *url, const char *path, co
     answer->size = (size_t)snprintf((char *)answer->body, 1024, format, KEY);
     (void)snprintf(answer->content_type, sizeof answer->content_type, "application/json");
     return CL_OK;
+}
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *context);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *context);
+int __real_timerfd_create(int clock, int flags);
+int __wrap_timerfd_create(int clock, int flags);
+void *__real_mmap(void *at, size_t size, int protection, int flags, int file, off_t offset);
+void *__wrap_mmap(void *at, size_t size, int protection, int flags, int file, off_t offset);
+int __real_EVP_CipherInit_ex2(EVP_CIPHER_CTX *context, const EVP_CIPHER *cipher, const unsigned char *key,
+                              const unsigned char *iv, int encrypt, const OSSL_PARAM *parameters);
+int __wrap_EVP_CipherInit_ex2(EVP_CIPHER_CTX *context, const EVP_CIPHER *cipher, const unsigned char *key,
+                              const unsigned char *iv, int encrypt, const OSSL_PARAM *parameters);
+int __real_EVP_CipherUpdate(EVP_CIPHER_CTX *context, unsigned char *out, int *size, const unsigned char *in,
+                            int in_size);
+int __wrap_EVP_CipherUpdate(EVP_CIPHER_CTX *context, unsigned char *out, int *size, const unsigned char *in,
+                            int in_size);
+ZSTD_DCtx *__real_ZSTD_createDCtx(void);
+ZSTD_DCtx *__wrap_ZSTD_createDCtx(void);
+ZSTD_CCtx *__real_ZSTD_createCCtx(void);
+ZSTD_CCtx *__wrap_ZSTD_createCCtx(void);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *context)
+{
+    return faults_hit(SYSTEM) ? EAGAIN : __real_pthread_create(thread, attributes, run, context);
+}
+
+int __wrap_timerfd_create(int clock, int flags)
+{
+    return faults_hit(SYSTEM) ? -1 : __real_timerfd_create(clock, flags);
+}
+
+void *__wrap_mmap(void *at, size_t size, int protection, int flags, int file, off_t offset)
+{
+    return faults_hit(SYSTEM) ? MAP_FAILED : __real_mmap(at, size, protection, flags, file, offset);
+}
+
+int __wrap_EVP_CipherInit_ex2(EVP_CIPHER_CTX *context, const EVP_CIPHER *cipher, const unsigned char *key,
+                              const unsigned char *iv, int encrypt, const OSSL_PARAM *parameters)
+{
+    return faults_hit(SYSTEM) ? 0 : __real_EVP_CipherInit_ex2(context, cipher, key, iv, encrypt, parameters);
+}
+
+int __wrap_EVP_CipherUpdate(EVP_CIPHER_CTX *context, unsigned char *out, int *size, const unsigned char *in,
+                            int in_size)
+{
+    return faults_hit(SYSTEM) ? 0 : __real_EVP_CipherUpdate(context, out, size, in, in_size);
+}
+
+ZSTD_DCtx *__wrap_ZSTD_createDCtx(void)
+{
+    return faults_hit(SYSTEM) ? NULL : __real_ZSTD_createDCtx();
+}
+
+ZSTD_CCtx *__wrap_ZSTD_createCCtx(void)
+{
+    return faults_hit(SYSTEM) ? NULL : __real_ZSTD_createCCtx();
 }

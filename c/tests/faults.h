@@ -7,7 +7,8 @@
 
 #include <stdbool.h>
 
-enum fault { MEMORY, RANDOM, REQUEST, FAULTS };
+/* SYSTEM: threads, timers, mappings, and the cipher and zstd calls that have no memory of their own to run out of. */
+enum fault { MEMORY, RANDOM, REQUEST, SYSTEM, FAULTS };
 
 /* From now on the n-th call fails, once. */
 void faults_arm(enum fault kind, long n);

@@ -39,7 +39,7 @@ static void openssl_free(void *block, const char *file, int line)
     free(block);
 }
 
-static const uint8_t CANARY[] = "canary 19f3a7";
+static const uint8_t CANARY[] = "canary 19f3a7 canary 19f3a7 canary 19f3a7 canary 19f3a7"; /* compressible */
 
 /* Everything once: configuration, client, encrypt, decrypt. True if all of it succeeded. */
 static bool whole_story(void)
@@ -105,12 +105,18 @@ static void request(void)
     nth_fails(REQUEST);
 }
 
+static void system_calls(void)
+{
+    nth_fails(SYSTEM);
+}
+
 static void write_configuration(void)
 {
     FILE *file = fopen(in_folder(folder, "client.properties"), "w");
     (void)fprintf(file,
                   "cipherlane.keyservice.urls=https://127.0.0.1:1\ncipherlane.keyservice.tls.ca=%s\n"
-                  "cipherlane.keyservice.tls.certificate=%s\ncipherlane.keyservice.tls.key=%s\n",
+                  "cipherlane.keyservice.tls.certificate=%s\ncipherlane.keyservice.tls.key=%s\n"
+                  "cipherlane.compression.topics=*\ncipherlane.compression.min.bytes=1\n",
                   in_folder(folder, "ca.pem"), in_folder(folder, "client.pem"), in_folder(folder, "client.key"));
     (void)fclose(file);
 }
@@ -129,6 +135,7 @@ int main(void)
     check_case("the n-th allocation fails", memory);
     check_case("the n-th random number fails", random_numbers);
     check_case("the n-th request fails", request);
+    check_case("the n-th system or cipher call fails", system_calls);
     remove_folder(folder);
     return check_finish("faults");
 }

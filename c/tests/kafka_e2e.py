@@ -21,7 +21,7 @@ from pathlib import Path
 C = Path(__file__).resolve().parent.parent
 ROOT = C.parent
 CANARY = b"canary-"
-TOPICS = [f"enc.{name}:1" for name in "forms old none events dup refused large long injected kcat python cpp example java".split()]
+TOPICS = [f"enc.{name}:1" for name in "forms old none events dup refused large long injected kcat python cpp example java performance rdexample go".split()]
 TOPICS += [f"enc.{name}:1" for name in "act.skip act.letters act.letters.dead-letter act.mark bound zstd".split()]
 # The C cases run on two versions of librdkafka; the second has topics of its own.
 TOPICS += [topic.replace("enc.", "enc.new.") for topic in TOPICS]
@@ -187,6 +187,39 @@ def python_wheel(bench: Bench) -> None:
     check(done.returncode == 0, done.stderr.decode())
 
 
+def rdkafka_performance(bench: Bench) -> None:
+    """librdkafka's own load program, unchanged, in both directions; kcat compares each value."""
+    program = str(bench.build / "librdkafka/rdkafka_performance")
+    common = ["-t", "enc.performance", "-p", "0", "-b", bench.bootstrap, "-c", "500", "-q"]
+    done = bench.preloaded("producer", program, "-P", "-s", "100", "-m", "canary-performance ", *common)
+    check(done.returncode == 0, (done.stdout, done.stderr))
+    check(set(bench.raw_values("enc.performance", 500)) == {b"160"}, "not envelopes on the broker")
+    value = (b"canary-performance " * 6)[:100]
+    read = bench.preloaded("consumer", "kcat", "-b", bench.bootstrap, "-C", "-t", "enc.performance", "-p", "0", "-o", "beginning", "-e", "-q")
+    check(read.stdout.split(b"\n")[:-1] == [value] * 500, (read.stderr, read.stdout[:300]))
+    done = bench.preloaded("consumer", program, "-C", "-o", "beginning", *common)
+    check(done.returncode == 0 and b"500 messages" in done.stdout and b"rror" not in done.stdout + done.stderr, (done.stdout, done.stderr))
+
+
+def rdkafka_example(bench: Bench) -> None:
+    """librdkafka's own example, unchanged: lines in, the same lines out."""
+    program = str(bench.build / "librdkafka/rdkafka_example")
+    common = ["-t", "enc.rdexample", "-p", "0", "-b", bench.bootstrap]
+    lines = [b"canary-rdexample %d" % number for number in range(200)]
+    done = bench.preloaded("producer", program, "-P", *common, stdin=b"\n".join(lines) + b"\n")
+    check(done.returncode == 0, (done.stdout, done.stderr))
+    read = bench.preloaded("consumer", program, "-C", "-A", "-q", "-e", "-o", "beginning", *common)
+    printed = [line for line in read.stdout.split(b"\n") if line.startswith(b"canary")]
+    check(read.returncode == 0 and printed == lines, (read.stderr, read.stdout[:300]))
+
+
+def go_program(bench: Bench) -> None:
+    """An unchanged Go program on confluent-kafka-go, linked with librdkafka dynamically."""
+    done = bench.preloaded("both", str(bench.build / "go-client"), bench.bootstrap, "enc.go", "300")
+    check(done.returncode == 0, (done.stdout, done.stderr))
+    check(bench.raw_values("enc.go", 1) == [b"71"], "not an envelope on the broker")
+
+
 def static_program(bench: Bench) -> None:
     """A program with librdkafka inside is noticed: here one that exports it."""
     program = bench.folder / "static"
@@ -322,7 +355,7 @@ def disk(bench: Bench) -> None:
     check(CANARY not in stored, "a canary is on the disk")
 
 
-CASES: list[Callable[[Bench], None]] = [drop_in, newest_librdkafka, kcat, kcat_refused, no_settings, python_wheel, cpp_program, python_sdk_reads, java_sdk, examples, static_program,
+CASES: list[Callable[[Bench], None]] = [drop_in, newest_librdkafka, kcat, kcat_refused, no_settings, python_wheel, cpp_program, rdkafka_performance, rdkafka_example, go_program, python_sdk_reads, java_sdk, examples, static_program,
                                        disk]
 
 

@@ -26,6 +26,8 @@ static void round_trip(void)
     CHECK(cl_decrypt(client, "round", out, NULL, envelope_bytes + CL_ENVELOPE_HEADER, sizeof CANARY, &plain, NULL) ==
           CL_OK); /* in place */
     CHECK(plain.size == sizeof CANARY && memcmp(plain.data, CANARY, sizeof CANARY) == 0);
+    CHECK(cl_encrypt(client, "round", (cl_bytes){CANARY, 4}, NULL, buffer, 63, &out, NULL) == CL_BUFFER_TOO_SMALL);
+    CHECK(out.data == NULL);
     CHECK(requests("round") == 2); /* one for each direction */
     cl_client_free(client);
 }

@@ -4,12 +4,14 @@
 #include "config.h"
 #include "error.h"
 #include "json.h"
-#include "lease.h"
+#include "slots.h"
 #include "support.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <zstd.h>
 
 static char *folder;
@@ -211,6 +213,7 @@ static void decompression(void)
     size_t size = 0;
     ZSTD_CCtx *context = ZSTD_createCCtx();
     (void)ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
+    (void)ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1); /* it comes when the buffer is full */
     const cl_bytes unsized = {frame, ZSTD_compress2(context, frame, sizeof frame, plain, sizeof plain)};
     (void)ZSTD_freeCCtx(context);
     CHECK(cl_decompress(unsized, 5000, out, 5000, &size) == CL_OK && size == 5000);
@@ -219,6 +222,10 @@ static void decompression(void)
     CHECK(cl_decompress(unsized, 4999, out, 5001, &size) == CL_PLAINTEXT_TOO_LONG);
     for (size_t cut = 0; cut < unsized.size; cut++) {
         CHECK(cl_decompress((cl_bytes){frame, cut}, 5000, out, 5001, &size) == CL_DECOMPRESSION_FAILED);
+    }
+    CHECK(cl_decompress(unsized, 9999, out, 5000, &size) == CL_OK && size == 5000);
+    for (size_t cut = 4; cut < unsized.size; cut++) { /* the buffer is full, or not, and the frame has not ended */
+        CHECK(cl_decompress((cl_bytes){frame, cut}, 9999, out, 5000, &size) == CL_DECOMPRESSION_FAILED);
     }
     const cl_bytes sized = {frame, ZSTD_compress(frame, sizeof frame, plain, sizeof plain, 1)};
     CHECK(cl_decompress(sized, 5000, out, 5000, &size) == CL_OK && size == 5000);
@@ -249,6 +256,32 @@ static void secrets(void)
     cl_secrets_free(NULL);
 }
 
+static void *take_and_give(void *slots)
+{
+    cl_slot_give(cl_slot_take(slots));
+    return NULL;
+}
+
+/* A thread that finds all slots taken waits for the first that is free. */
+static void all_slots_taken(void)
+{
+    enum { ALL = 32 };
+    const struct timespec moment = {0, 30000000};
+    pthread_t waiting;
+    cl_slot *taken[ALL];
+    cl_slots *slots = cl_slots_new(NULL);
+    for (size_t i = 0; i < ALL; i++) {
+        taken[i] = cl_slot_take(slots);
+    }
+    CHECK(pthread_create(&waiting, NULL, take_and_give, slots) == 0);
+    (void)nanosleep(&moment, NULL);
+    for (size_t i = 0; i < ALL; i++) {
+        cl_slot_give(taken[i]);
+    }
+    CHECK(pthread_join(waiting, NULL) == 0);
+    cl_slots_free(slots);
+}
+
 int main(void)
 {
     folder = make_folder();
@@ -261,6 +294,7 @@ int main(void)
     check_case("CL-ERR-004: codes", codes);
     check_case("CL-ENV-011: decompression", decompression);
     check_case("secrets", secrets);
+    check_case("all slots taken", all_slots_taken);
     remove_folder(folder);
     return check_finish("unit");
 }
