@@ -76,12 +76,11 @@ void cl_delivery_hide(const void *event)
 /* The message is librdkafka's own: it gets back what we changed, because headers and timestamps hang on its address. */
 void cl_on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque)
 {
-    cl_handle *handle = cl_handle_of(rk);
     rd_kafka_message_t *shown = (rd_kafka_message_t *)(uintptr_t)message;
     const rd_kafka_message_t before = *message;
-    if (before.payload != NULL) {
-        const cl_tracker *tracker = before._private;
-        handle = tracker->handle;
+    const cl_tracker *tracker = before.payload == NULL ? NULL : before._private;
+    cl_handle *handle = tracker == NULL ? cl_handle_of(rk) : tracker->handle;
+    if (tracker != NULL) {
         show(shown, tracker);
     }
     if (handle != NULL) {

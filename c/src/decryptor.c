@@ -133,10 +133,10 @@ static cl_code explain(cl_code code, const cl_record *work, cl_error *error)
 static cl_code run(cl_client *client, cl_record *work, cl_error *error)
 {
     cl_core *core = cl_client_core(client, error);
-    if (core == NULL) {
-        return CL_INTERNAL;
-    }
-    return cl_has_magic(work->value) ? decrypt_envelope(core, work, error) : pass_plaintext(client, core, work, error);
+    bool envelope = cl_has_magic(work->value);
+    return core == NULL ? CL_INTERNAL
+           : envelope   ? decrypt_envelope(core, work, error)
+                        : pass_plaintext(client, core, work, error);
 }
 
 cl_code cl_decrypt(cl_client *client, const char *topic, cl_bytes value, const cl_bytes *record_key, uint8_t *buffer,

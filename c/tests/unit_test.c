@@ -215,7 +215,10 @@ static void decompression(void)
     (void)ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
     (void)ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1); /* it comes when the buffer is full */
     const cl_bytes unsized = {frame, ZSTD_compress2(context, frame, sizeof frame, plain, sizeof plain)};
+    uint8_t nothing[32];
+    const cl_bytes empty = {nothing, ZSTD_compress2(context, nothing, sizeof nothing, plain, 0)};
     (void)ZSTD_freeCCtx(context);
+    CHECK(cl_decompress(empty, 5000, out, 0, &size) == CL_OK && size == 0);
     CHECK(cl_decompress(unsized, 5000, out, 5000, &size) == CL_OK && size == 5000);
     CHECK(cl_decompress(unsized, 5000, out, 5001, &size) == CL_OK && size == 5000);
     CHECK(cl_decompress(unsized, 9999, out, 100, &size) == CL_BUFFER_TOO_SMALL && size > 100);
