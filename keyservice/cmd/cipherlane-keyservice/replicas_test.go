@@ -34,6 +34,9 @@ func TestReplicasAgree(t *testing.T) {
 		t.Logf("%s on the other replica after %s", what, time.Since(began).Round(time.Millisecond))
 	}
 	began := time.Now()
+	kid := one.must(t, http.MethodPost, "/v1/scopes/claims/rotate", "").text("kid")
+	within("rotated", began, func() bool { return strings.Contains(string(two.must(t, http.MethodGet, "/v1/scopes", "").Body), kid) })
+	began = time.Now()
 	id := one.must(t, http.MethodPost, "/v1/revocations", `{"scope":"claims"}`).text("id")
 	within("revoked", began, func() bool { a, _ := two.decrypt(t, "claims", old); return a.text("code") == "not-authorized" })
 	began = time.Now()

@@ -43,15 +43,28 @@ func (s *Service) Scopes(ctx context.Context, call Call, page Page) (scopes []Sc
 		slices.SortFunc(all, func(a, b store.Record) int { return cmp.Compare(a.Scope, b.Scope) })
 		all, next = lease.Page(all, func(r store.Record) string { return r.Scope }, page.After, page.Limit)
 		for _, r := range all {
-			keys, err := s.described(ctx, r.Scope, r.ID, []store.Record{r})
+			one, err := s.scope(ctx, r.Scope)
 			if err != nil {
 				return nil, err
 			}
-			scopes = append(scopes, Scope{keys[0], s.Policies.Current().Rotation(r.Scope)})
+			scopes = append(scopes, one)
 		}
 		return scopes, nil
 	})
 	return scopes, next, err
+}
+
+// scope describes a scope that has a key, as it is now: a list of all may be older.
+func (s *Service) scope(ctx context.Context, name string) (Scope, error) {
+	current, err := s.currentOf(ctx, name)
+	if err != nil {
+		return Scope{}, err
+	}
+	keys, err := s.described(ctx, name, current.ID, []store.Record{current})
+	if err != nil {
+		return Scope{}, err
+	}
+	return Scope{keys[0], s.Policies.Current().Rotation(name)}, nil
 }
 
 // described adds what was counted.
