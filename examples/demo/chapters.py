@@ -234,10 +234,7 @@ def operate(stage: Stage) -> None:
     tampered = stage.folder / "tampered.jsonl"
     tampered.write_text(Path(stage.service["audit"]).read_text().replace("stranger", "somebody", 1))
     outcome = operator_tasks.verify_audit(tampered)
-    story.check(
-        outcome.returncode == 1,
-        f"control: in a copy with one word changed, {outcome.stdout.splitlines()[0].partition(': ')[2]}",
-    )
+    story.check(outcome.returncode == 1, "control: in a copy with one word changed it finds the place")
 
 
 def stopped(stage: Stage) -> None:

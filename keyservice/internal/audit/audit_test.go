@@ -212,7 +212,7 @@ func TestHungSink(t *testing.T) {
 
 // [CL-API-013] A writer that hangs, as on a disk that no longer answers, delays a caller no longer than the deadline.
 func TestHungDisk(t *testing.T) {
-	l := newWriter("test", quiet()) // which nothing runs
+	l := newWriter(quiet()) // which nothing runs
 	start := time.Now()
 	if err := l.Write(t.Context(), record("x")); !errors.Is(err, ErrUnavailable) || time.Since(start) > 1500*time.Millisecond {
 		t.Fatalf("%v after %s", err, time.Since(start))

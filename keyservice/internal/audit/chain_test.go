@@ -311,6 +311,39 @@ func TestRotationFails(t *testing.T) {
 	}
 }
 
+// A chain keeps its name where none is configured, whatever the host is called; a name that is configured counts, and is noticed.
+func TestNameOfTheChain(t *testing.T) {
+	paths, _ := filled(t, 3, 1)
+	reopen := func(name string) *Report {
+		l, err := Open(Options{Name: name, File: paths[0]}, quiet())
+		if err == nil {
+			err = l.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return verify(t, Expect{}, paths...)
+	}
+	if r := reopen(""); !r.Whole() || r.Chain != "test" {
+		t.Errorf("%+v", r)
+	}
+	if r := reopen("other"); r.Whole() || r.Chain != "other" {
+		t.Errorf("%+v", r)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l, err := Open(Options{File: path}, quiet())
+	if err != nil || l.name != host {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestParseHead(t *testing.T) {
 	head := Head{Seq: 7, Hash: sha256.Sum256(nil)}
 	if got, err := ParseHead(head.String()); err != nil || got != head {

@@ -33,6 +33,7 @@ type file struct {
 // found is what was there at the start.
 type found struct {
 	head     Head   // the last whole line
+	chain    string // its name, as the first line of the last file says
 	cut      int    // bytes of an unfinished one
 	previous string // the name of the rotated file that held the last line, if the file itself held none
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 )
@@ -25,7 +26,7 @@ const (
 
 // Options say where records go. At least one of File, Stdout and Syslog is needed.
 type Options struct {
-	Name    string        // of the chain: the replica
+	Name    string        // of the chain: the replica. Empty: the name that the file's chain has, else the host's
 	File    string        // path, or empty
 	MaxSize int64         // bytes at which the file is rotated, 0 for never
 	MaxAge  time.Duration // age at which it is, 0 for never
@@ -61,13 +62,13 @@ type entry struct {
 
 // Open opens everything that o names and begins with a line that says so [CL-AUD-002].
 func Open(o Options, log *slog.Logger) (_ *Writer, err error) {
-	w := newWriter(o.Name, log)
+	w := newWriter(log)
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("open the audit log: %w", err), w.closeSinks())
 		}
 	}()
-	begin := Record{Time: time.Now(), Action: ActionStart, Outcome: Allowed, Chain: o.Name}
+	begin := Record{Time: time.Now(), Action: ActionStart, Outcome: Allowed}
 	if o.File != "" {
 		if w.file, err = openFile(o, log); err != nil {
 			return nil, err
@@ -80,6 +81,10 @@ func Open(o Options, log *slog.Logger) (_ *Writer, err error) {
 	if w.file == nil && len(w.outlets) == 0 {
 		return nil, errors.New("it goes nowhere: name a file, stdout or syslog")
 	}
+	if w.name, err = w.nameOr(o.Name); err != nil {
+		return nil, err
+	}
+	begin.Chain = w.name
 	if err := w.begin(begin); err != nil {
 		return nil, err
 	}
@@ -87,9 +92,24 @@ func Open(o Options, log *slog.Logger) (_ *Writer, err error) {
 	return w, nil
 }
 
-func newWriter(name string, log *slog.Logger) *Writer {
+// nameOr keeps a chain's name where none is configured: a container may have another host name at each start.
+func (w *Writer) nameOr(configured string) (string, error) {
+	switch {
+	case configured != "":
+		return configured, nil
+	case w.file != nil && w.file.found.chain != "":
+		return w.file.found.chain, nil
+	}
+	name, err := os.Hostname()
+	if err == nil && name == "" {
+		err = errors.New("this host has no name: set audit.name")
+	}
+	return name, err
+}
+
+func newWriter(log *slog.Logger) *Writer {
 	return &Writer{
-		name: name, log: log, queue: make(chan entry, queueSize), rotates: make(chan chan error),
+		log: log, queue: make(chan entry, queueSize), rotates: make(chan chan error),
 		stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
 }

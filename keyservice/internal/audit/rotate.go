@@ -172,7 +172,7 @@ func (s *file) findHead() error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.path, err)
 		}
-		s.first, s.born = first.Seq, first.Time
+		s.first, s.born, s.found.chain = first.Seq, first.Time, first.Chain
 		s.found.head, err = lastHead(s.file, s.good)
 		return err
 	}
@@ -191,7 +191,11 @@ func (s *file) findHead() error {
 	if err != nil {
 		return err
 	}
-	s.found.previous = filepath.Base(last)
+	first, err := lineAt(f, 0)
+	if err != nil {
+		return fmt.Errorf("%s: %w", last, err)
+	}
+	s.found.previous, s.found.chain = filepath.Base(last), first.Chain
 	s.found.head, err = lastHead(f, info.Size())
 	s.first = s.found.head.Seq + 1
 	return err

@@ -3,8 +3,6 @@
 package config
 
 import (
-	"errors"
-	"os"
 	"slices"
 	"time"
 
@@ -14,7 +12,7 @@ import (
 
 // Audit says where records go and which sinks must accept them.
 type Audit struct {
-	Name    string        // of the chain; the host name if empty
+	Name    string        // of the chain; empty for the one that the file has, or the host's
 	File    string        // path, or empty
 	MaxSize int           // bytes at which the file is rotated
 	MaxAge  time.Duration // age at which it is, 0 for never
@@ -30,18 +28,6 @@ type Syslog struct {
 	CA          string
 	Certificate string
 	Key         string
-}
-
-// Hostname gives the name of the chain.
-func (a *Audit) Hostname() (string, error) {
-	if a.Name != "" {
-		return a.Name, nil
-	}
-	name, err := os.Hostname()
-	if err == nil && name == "" {
-		err = errors.New("this host has no name: set audit.name")
-	}
-	return name, err
 }
 
 const (

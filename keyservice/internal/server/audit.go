@@ -22,12 +22,8 @@ type auditLog interface {
 }
 
 func openAudit(cfg config.Audit, log *slog.Logger) (auditLog, error) {
-	name, err := cfg.Hostname()
-	if err != nil {
-		return nil, err
-	}
 	o := audit.Options{
-		Name: name, File: cfg.File, MaxSize: int64(cfg.MaxSize), MaxAge: cfg.MaxAge,
+		Name: cfg.Name, File: cfg.File, MaxSize: int64(cfg.MaxSize), MaxAge: cfg.MaxAge,
 		RequireStdout: cfg.RequireStdout, RequireSyslog: cfg.RequireSyslog,
 	}
 	if cfg.Stdout {
@@ -36,6 +32,7 @@ func openAudit(cfg config.Audit, log *slog.Logger) (auditLog, error) {
 	if cfg.Syslog != nil {
 		o.Syslog = &audit.Syslog{Address: cfg.Syslog.Address}
 		if cfg.Syslog.CA != "" {
+			var err error
 			if o.Syslog.TLS, err = clientTLS(*cfg.Syslog); err != nil {
 				return nil, err
 			}

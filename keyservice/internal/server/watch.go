@@ -5,6 +5,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"os"
 	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/metrics"
@@ -61,7 +62,7 @@ func (s *Server) startTracing() (err error) {
 		}
 		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
 	}
-	if o.Instance, err = s.cfg.Audit.Hostname(); err != nil {
+	if o.Instance, err = os.Hostname(); err != nil {
 		return err
 	}
 	s.tracer, err = tracing.Start(context.Background(), o, s.log)
