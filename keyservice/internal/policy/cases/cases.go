@@ -128,8 +128,8 @@ func (c *Case) check(n node, topic, scope string) error {
 		{c.Action.OnTopic() != (topic != ""), `"topic" goes with encrypt and decrypt, and only with these`},
 		{c.Action.OnScope() != (scope != ""), `"scope" goes with rotate and destroy, and only with these`},
 		{c.Allowed && c.Code != "", `"code" goes with expect: refused`},
-		{c.Mode+c.Scope != "" && !(c.Allowed && c.Action.OnTopic()), `"mode" and "scope_is" go with encrypt and decrypt that are expected to be allowed`},
-		{c.ExpiresIn > 0 && !(c.Allowed && hasLease), `"expires_in" goes with encrypt, decrypt and certificate that are expected to be allowed`},
+		{c.Mode+c.Scope != "" && (!c.Allowed || !c.Action.OnTopic()), `"mode" and "scope_is" go with encrypt and decrypt that are expected to be allowed`},
+		{c.ExpiresIn > 0 && (!c.Allowed || !hasLease), `"expires_in" goes with encrypt, decrypt and certificate that are expected to be allowed`},
 	} {
 		if rule.broken {
 			return n.Errorf("%s", rule.text)
