@@ -83,6 +83,8 @@ class Bench:
             f"cipherlane.keyservice.urls={self.keys.says['url']}\ncipherlane.keyservice.tls.ca={self.keys.says['ca']}\n"
             f"cipherlane.keyservice.tls.certificate={principal['certificate']}\n"
             f"cipherlane.keyservice.tls.key={principal['key']}\n"
+            # a machine that builds much else is late, not wrong
+            "cipherlane.keyservice.connect.timeout.ms=30000\ncipherlane.keyservice.request.timeout.ms=30000\ncipherlane.keys.deadline.ms=60000\n"
         )
         return path
 

@@ -42,6 +42,9 @@ rd_kafka_conf_t *kafka_configure(const char *role)
     kafka_set_common(conf);
     kafka_set(conf, "interceptor.classes", "cipherlane");
     kafka_set(conf, "cipherlane.keyservice.urls", env("CL_URL"));
+    kafka_set(conf, "cipherlane.keyservice.connect.timeout.ms", "30000"); /* a busy machine is late, not wrong */
+    kafka_set(conf, "cipherlane.keyservice.request.timeout.ms", "30000");
+    kafka_set(conf, "cipherlane.keys.deadline.ms", "60000");
     kafka_set(conf, "cipherlane.keyservice.tls.ca", env("CL_CA"));
     (void)snprintf(path, sizeof path, "%s/%s.pem", env("CL_PKI"), role);
     kafka_set(conf, "cipherlane.keyservice.tls.certificate", path);
