@@ -22,7 +22,8 @@ func names(principal, scope, action string) Names { return Names{principal, scop
 func TestIDs(t *testing.T) {
 	seen := map[string]Names{}
 	for _, n := range []Names{
-		{}, names("a", "", ""), names("", "a", ""), names("", "", "a"), names("ab", "", ""), names("a", "b", ""), names("a", "", "b"),
+		{},
+		names("a", "", ""), names("", "a", ""), names("", "", "a"), names("ab", "", ""), names("a", "b", ""), names("a", "", "b"),
 		names("", "ab", ""), names("", "a", "b"), names("a", "b", "encrypt"), names("a", "be", "ncrypt"),
 	} {
 		if twin, used := seen[n.ID()]; used || len(n.ID()) != 32 {
