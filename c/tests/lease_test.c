@@ -182,10 +182,10 @@ static void renewal_hangs(void)
 {
     pthread_t threads[4];
     cl_client *client = make_client(folder, url, "cipherlane.keys.deadline.ms", "700");
-    behave("patience", "{\"refresh_in\":1,\"expires_in\":1}");
+    behave("patience", "{\"refresh_in\":1,\"expires_in\":2}");
     expect(client, "patience", CL_OK);
-    behave("patience", "{\"delay\":2.5}");
-    pause_ms(1100);
+    behave("patience", "{\"delay\":4}");
+    pause_ms(2100); /* the thread asks since the first second, and the lease has ended */
     double before = seconds();
     for (size_t i = 0; i < 4; i++) {
         CHECK(pthread_create(&threads[i], NULL, impatient, client) == 0);

@@ -50,6 +50,8 @@ cl_config *make_config(const char *folder, const char *url)
     cl_config *config = cl_config_new();
     cl_error error = {0};
     if (config == NULL || cl_config_set(config, "cipherlane.keyservice.urls", url, &error) != CL_OK ||
+        cl_config_set(config, "cipherlane.keyservice.connect.timeout.ms", "20000", &error) !=
+            CL_OK || /* Valgrind is slow */
         cl_config_set(config, "cipherlane.keyservice.tls.ca", in_folder(folder, "ca.pem"), &error) != CL_OK ||
         cl_config_set(config, "cipherlane.keyservice.tls.certificate", in_folder(folder, "client.pem"), &error) !=
             CL_OK ||
