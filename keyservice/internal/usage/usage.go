@@ -137,7 +137,11 @@ func (c *Counter) Flush(ctx context.Context) error {
 	c.mu.Unlock()
 	var failures []error
 	for _, at := range places {
-		failures = append(failures, c.write(ctx, at))
+		again, err := c.write(ctx, at)
+		if again && err == nil { // behind a batch that had failed before
+			_, err = c.write(ctx, at)
+		}
+		failures = append(failures, err)
 	}
 	return errors.Join(failures...)
 }
@@ -151,12 +155,13 @@ func (c *Counter) forget() {
 	}
 }
 
-func (c *Counter) write(ctx context.Context, at place) error {
-	id, batch := c.begin(at)
+// write writes a batch, and tells whether it was an older one and more waits.
+func (c *Counter) write(ctx context.Context, at place) (again bool, err error) {
+	id, batch, older := c.begin(at)
 	asked := time.Now()
 	d, _, err := document.Update(ctx, c.store, at.kind, at.scope, func(d *counted) error { return d.add(id, batch) })
 	if err != nil {
-		return err
+		return false, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,21 +169,23 @@ func (c *Counter) write(ctx context.Context, at place) error {
 		c.known[kid] = known{d.Keys[kid.String()], asked}
 	}
 	b := c.buckets[at]
-	if b.batch = nil; len(b.next) == 0 {
+	b.batch = nil
+	if len(b.next) == 0 {
 		delete(c.buckets, at)
+		return false, nil
 	}
-	return nil
+	return older, nil
 }
 
-// begin takes what waits as a batch, unless one is under way.
-func (c *Counter) begin(at place) (id string, batch map[datakey.ID]Counts) {
+// begin takes what waits as a batch, unless an older one is under way.
+func (c *Counter) begin(at place) (id string, batch map[datakey.ID]Counts, older bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := c.buckets[at]
-	if b.batch == nil {
+	if older = b.batch != nil; !older {
 		b.batch, b.batchID, b.next = b.next, rand.Text(), map[datakey.ID]Counts{}
 	}
-	return b.batchID, b.batch
+	return b.batchID, b.batch, older
 }
 
 // add counts a batch, once.

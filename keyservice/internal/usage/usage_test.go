@@ -107,6 +107,23 @@ func TestCountsOnce(t *testing.T) {
 	}
 }
 
+// What was reported while a batch failed is written by the same flush as the batch: the last one is all there is.
+func TestLastFlushWritesAll(t *testing.T) {
+	s := opened(t, 0)
+	c := New(s, quiet())
+	c.Report("claims", kid(1), Counts{1, 1})
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if c.Flush(gone) == nil {
+		t.Fatal("written after its time")
+	}
+	c.Report("claims", kid(1), Counts{2, 2})
+	flush(t, c)
+	if total, err := New(s, quiet()).Total(t.Context(), "claims", kid(1)); err != nil || total != (Counts{3, 3}) || len(c.buckets) != 0 {
+		t.Error(total, err, len(c.buckets))
+	}
+}
+
 // What waits counts at once here, and on others when it is written.
 func TestTotal(t *testing.T) {
 	s := opened(t, 0)
