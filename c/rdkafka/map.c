@@ -75,12 +75,14 @@ void cl_map_rename(cl_map *map, const void *key, const void *fresh)
     (void)pthread_mutex_lock(&map->mutex);
     cl_map_node **from = place(map, key);
     cl_map_node *node = *from;
-    *from = node->next;
-    cl_map_node **to = place(map, fresh);
-    node->key = fresh;
-    node->next = *to;
-    *to = node;
-    changed(map);
+    if (node != NULL) {
+        *from = node->next;
+        cl_map_node **to = place(map, fresh);
+        node->key = fresh;
+        node->next = *to;
+        *to = node;
+        changed(map);
+    }
     (void)pthread_mutex_unlock(&map->mutex);
 }
 
