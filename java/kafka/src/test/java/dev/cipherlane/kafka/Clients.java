@@ -5,9 +5,12 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -87,6 +90,13 @@ final class Clients {
   /** A consumer that knows nothing of Cipherlane: it sees what is stored. */
   static KafkaConsumer<byte[], byte[]> plainConsumer() {
     return new KafkaConsumer<>(with(consuming(Map.of()), "interceptor.classes", ""));
+  }
+
+  static void create(String topic, int partitions) throws Exception {
+    try (Admin admin = Admin.create(producing(Map.of()))) {
+      NewTopic created = new NewTopic(topic, Optional.of(partitions), Optional.empty());
+      admin.createTopics(List.of(created)).all().get();
+    }
   }
 
   /** Sends, and waits until the broker has it. */

@@ -1,12 +1,9 @@
 package dev.cipherlane.kafka;
 
 import dev.cipherlane.testing.BrokerProcess;
+import dev.cipherlane.testing.KeyServiceProcess;
+import dev.cipherlane.testing.Platform;
 import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.util.Comparator;
-import java.util.List;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.extension.BeforeAllCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 
@@ -47,68 +44,20 @@ final class Cluster implements BeforeAllCallback {
           scopes: ["*"]
       """;
 
-  // Small files: after most tests all of them are searched for plaintext.
-  private static final List<String> BROKER =
-      List.of(
-          "--auto-create",
-          "--set",
-          "num.partitions=1",
-          "--set",
-          "log.index.size.max.bytes=65536",
-          "--set",
-          "offsets.topic.num.partitions=1");
-
-  private static Running running;
-
-  private record Running(Path folder, BrokerProcess broker, KeyServiceProcess keyService)
-      implements AutoCloseable {
-    static Running start() {
-      try {
-        Path folder = Files.createTempDirectory("cipherlane-cluster-");
-        try {
-          KeyServiceProcess keyService = KeyServiceProcess.start(folder, POLICY);
-          return new Running(folder, broker(keyService), keyService);
-        } catch (IOException e) {
-          deleteAll(folder);
-          throw e;
-        }
-      } catch (IOException e) {
-        throw new IllegalStateException(e);
-      }
-    }
-
-    private static BrokerProcess broker(KeyServiceProcess keyService) throws IOException {
-      try {
-        return BrokerProcess.start(BROKER.toArray(String[]::new));
-      } catch (IOException e) {
-        keyService.close();
-        throw e;
-      }
-    }
-
-    @Override
-    public void close() throws IOException {
-      try (broker;
-          keyService) {
-        // Stopped in any case.
-      } finally {
-        deleteAll(folder);
-      }
-    }
-  }
-
-  static void deleteAll(Path folder) throws IOException {
-    try (Stream<Path> files = Files.walk(folder)) {
-      for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
-        Files.delete(file);
-      }
-    }
-  }
+  private static Platform running;
 
   @Override
   public void beforeAll(ExtensionContext context) {
     var store = context.getRoot().getStore(ExtensionContext.Namespace.create(Cluster.class));
-    running = store.computeIfAbsent(Running.class, key -> Running.start(), Running.class);
+    running = store.computeIfAbsent(Platform.class, key -> start(), Platform.class);
+  }
+
+  private static Platform start() {
+    try {
+      return Platform.start(POLICY);
+    } catch (IOException e) {
+      throw new IllegalStateException(e);
+    }
   }
 
   static BrokerProcess broker() {

@@ -6,17 +6,15 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.cipherlane.ErrorCode;
 import dev.cipherlane.TestKeys;
+import dev.cipherlane.testing.KeyServiceProcess;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.UUID;
 import java.util.stream.Stream;
-import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -43,12 +41,7 @@ class ConsumingBatchesTest {
 
   @Test
   void severalPartitionsInOnePollKeepTheirNextOffsets() throws Exception { // CL-KAF-012
-    try (Admin admin = Admin.create(Clients.producing(Map.of()))) {
-      admin
-          .createTopics(List.of(new NewTopic(topic, Optional.of(4), Optional.empty())))
-          .all()
-          .get();
-    }
+    Clients.create(topic, 4);
     try (KafkaProducer<byte[], byte[]> producer = Clients.producer()) {
       for (int i = 0; i < 40; i++) {
         Clients.send(producer, new ProducerRecord<>(topic, i % 4, null, text("value " + i)));

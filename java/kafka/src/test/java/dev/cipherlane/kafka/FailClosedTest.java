@@ -9,6 +9,7 @@ import dev.cipherlane.TestKeys;
 import dev.cipherlane.keyservice.HostileKeyService;
 import dev.cipherlane.keyservice.HostileKeyService.Handler;
 import dev.cipherlane.keyservice.HostileKeyService.Reply;
+import dev.cipherlane.testing.KeyServiceProcess;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Base64;

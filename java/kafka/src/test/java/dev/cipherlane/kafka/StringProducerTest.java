@@ -11,12 +11,9 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
 import java.util.stream.IntStream;
-import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -66,12 +63,7 @@ class StringProducerTest {
   @CsvSource({"none, 16384", "gzip, 16384", "none, 300", "zstd, 0"})
   void envelopesAreStored(String compression, int batch) throws Exception {
     // Small batches make kafka-clients 3 ask for a partition twice.
-    try (Admin admin = Admin.create(Clients.producing(Map.of()))) {
-      admin
-          .createTopics(List.of(new NewTopic(topic, Optional.of(3), Optional.empty())))
-          .all()
-          .get();
-    }
+    Clients.create(topic, 3);
     List<String> values = IntStream.range(0, 300).mapToObj(i -> canaries.text() + " é€𝄞").toList();
     try (KafkaProducer<String, String> producer =
         producer(settings("compression.type", compression, "batch.size", batch, "linger.ms", 5))) {
@@ -132,12 +124,7 @@ class StringProducerTest {
 
   @Test
   void keysGoWhereKafkaSendsThem() throws Exception {
-    try (Admin admin = Admin.create(Clients.producing(Map.of()))) {
-      admin
-          .createTopics(List.of(new NewTopic(topic, Optional.of(5), Optional.empty())))
-          .all()
-          .get();
-    }
+    Clients.create(topic, 5);
     try (KafkaProducer<String, String> producer = producer(settings());
         KafkaProducer<byte[], byte[]> usual = Clients.plainProducer()) {
       for (int i = 0; i < 20; i++) {

@@ -1,4 +1,4 @@
-package dev.cipherlane.kafka;
+package dev.cipherlane.testing;
 
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
@@ -14,10 +14,10 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The real key service as a child process, with a policy of the test's. It ends when this process
- * does.
+ * The real key service as a child process, for tests, with a policy of the test's and the embedded
+ * store. It ends when this process does. Not thread-safe.
  */
-final class KeyServiceProcess implements AutoCloseable {
+public final class KeyServiceProcess implements AutoCloseable {
   private static Path binary;
 
   private final Path folder;
@@ -31,16 +31,27 @@ final class KeyServiceProcess implements AutoCloseable {
     this.log = folder.resolve("keyservice.log");
   }
 
-  /** Starts one that keeps all its files in the folder. */
-  static KeyServiceProcess start(Path folder, String policy) throws IOException {
+  /**
+   * Starts one.
+   *
+   * @param folder where it keeps all its files
+   * @param policy the text of the policy file
+   * @return the key service, which answers
+   * @throws IOException if it cannot be built or does not start; the message has its log
+   */
+  public static KeyServiceProcess start(Path folder, String policy) throws IOException {
     KeyServiceProcess service = new KeyServiceProcess(folder);
     Files.writeString(service.policy(), policy);
     service.start();
     return service;
   }
 
-  /** Starts it again, with the same address and keys, after {@link #kill}. */
-  void start() throws IOException {
+  /**
+   * Starts it again, with the same address and keys, after {@link #kill}.
+   *
+   * @throws IOException if it does not start
+   */
+  public void start() throws IOException {
     process =
         new ProcessBuilder(
                 binary().toString(),
@@ -106,20 +117,41 @@ final class KeyServiceProcess implements AutoCloseable {
     return folder.resolve("policy.yaml");
   }
 
-  String url() {
+  /**
+   * Tells where it listens.
+   *
+   * @return {@code https://host:port}
+   */
+  public String url() {
     return ready.get("url").getAsString();
   }
 
-  Path caFile() {
+  /**
+   * Tells where the CA certificate is.
+   *
+   * @return a PEM file
+   */
+  public Path caFile() {
     return Path.of(ready.get("ca").getAsString());
   }
 
-  Path auditFile() {
+  /**
+   * Tells where the audit log is.
+   *
+   * @return one JSON object a line
+   */
+  public Path auditFile() {
     return Path.of(ready.get("audit").getAsString());
   }
 
-  /** The settings of a client that is this principal. */
-  Map<String, Object> settings(String principal) {
+  /**
+   * Makes the settings of a client.
+   *
+   * @param principal which of those that the laptop mode has: {@code producer}, {@code consumer},
+   *     {@code operator}, {@code stranger}
+   * @return where the key service is and who is asking; a new map
+   */
+  public Map<String, Object> settings(String principal) {
     JsonObject files = ready.getAsJsonObject("principals").getAsJsonObject(principal);
     Map<String, Object> settings = new HashMap<>();
     settings.put("cipherlane.keyservice.urls", url());
@@ -130,8 +162,12 @@ final class KeyServiceProcess implements AutoCloseable {
     return settings;
   }
 
-  /** Ends it without warning. */
-  void kill() throws InterruptedException {
+  /**
+   * Ends it without warning.
+   *
+   * @throws InterruptedException if interrupted while waiting for its end
+   */
+  public void kill() throws InterruptedException {
     process.destroyForcibly().waitFor();
   }
 
