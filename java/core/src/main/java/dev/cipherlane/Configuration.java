@@ -77,6 +77,9 @@ public record Configuration(
   /** Name of the deserializer that {@code DecryptingDeserializer} wraps. */
   public static final String VALUE_DESERIALIZER = "cipherlane.value.deserializer";
 
+  /** Name of the converter that {@code EncryptingConverter} wraps. */
+  public static final String VALUE_CONVERTER = "cipherlane.value.converter";
+
   private static final List<String> NAMES =
       List.of(
           URLS,
@@ -95,7 +98,8 @@ public record Configuration(
           FAILURE_ACTION,
           DEAD_LETTER_TOPIC,
           VALUE_SERIALIZER,
-          VALUE_DESERIALIZER);
+          VALUE_DESERIALIZER,
+          VALUE_CONVERTER);
 
   private static final int MINUTE_MS = 60_000;
   private static final int TEN_MINUTES_MS = 600_000;

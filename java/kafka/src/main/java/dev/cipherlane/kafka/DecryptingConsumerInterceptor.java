@@ -22,7 +22,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * Decrypts the values of a {@code byte[]} consumer: {@code
  * interceptor.classes=dev.cipherlane.kafka.DecryptingConsumerInterceptor}, and the settings of
  * {@code spec/configuration.md}. A record that cannot be decrypted stays in its place, and its
- * {@code value()} throws a {@link RecordDecryptionException} [CL-KAF-010].
+ * {@code value()} throws a {@link RecordDecryptionException} [CL-KAF-010]; what else may become of
+ * it says {@code cipherlane.failure.action}.
  *
  * <p>Used by one thread, that of the consumer. Of several interceptors it must be the first.
  *
@@ -31,6 +32,9 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  */
 public final class DecryptingConsumerInterceptor<K, V> implements ConsumerInterceptor<K, V> {
   private Decryptor decryptor;
+  private FailureHandler<K, V> failures;
+  private ClientMetrics metrics;
+  private StateLog log;
   private boolean seesRecordKeys;
 
   /** For Kafka, which then calls {@link #configure}. */
@@ -56,10 +60,18 @@ public final class DecryptingConsumerInterceptor<K, V> implements ConsumerInterc
     seesRecordKeys =
         ClientClasses.name(settings, ConsumerConfig.KEY_DESERIALIZER_CLASS_CONFIG).equals(bytes);
     try {
-      decryptor = new Decryptor(ClientClasses.failingOnly(Configuration.of(settings)));
+      open(Configuration.of(settings), settings);
     } catch (CipherlaneException e) {
+      close();
       throw ClientClasses.invalid(e);
     }
+  }
+
+  private void open(Configuration configuration, Map<String, ?> settings) {
+    decryptor = new Decryptor(configuration);
+    failures = FailureHandler.of(configuration.reading(), settings, decryptor.numbers());
+    metrics = ClientMetrics.ofConsumer(settings, decryptor.numbers());
+    log = StateLog.reading();
   }
 
   /**
@@ -67,7 +79,7 @@ public final class DecryptingConsumerInterceptor<K, V> implements ConsumerInterc
    * goes wrong with a record is kept for its {@code value()}.
    *
    * @param batch what was read
-   * @return as many records, at the same places
+   * @return the records at the same places, but for those that the failure action leaves out
    */
   @Override
   public ConsumerRecords<K, V> onConsume(ConsumerRecords<K, V> batch) {
@@ -78,6 +90,8 @@ public final class DecryptingConsumerInterceptor<K, V> implements ConsumerInterc
       for (TopicPartition partition : batch.partitions()) {
         decrypted.put(partition, decrypted(batch.records(partition), deadline));
       }
+      failures.settle(decrypted);
+      decrypted.values().removeIf(List::isEmpty);
       return ConsumerApi.withRecords(batch, decrypted);
     } catch (RuntimeException e) {
       // Not expected; but an exception would show the batch as it was, and Kafka lets an Error
@@ -116,17 +130,24 @@ public final class DecryptingConsumerInterceptor<K, V> implements ConsumerInterc
 
   private ConsumerRecord<K, V> decrypted(ConsumerRecord<K, V> record, long deadline) {
     try {
-      Object value = record.value();
-      if (value != null && !(value instanceof byte[])) {
-        throw new CipherlaneException(
-            ErrorCode.VALUE_TYPE, "a value of " + value.getClass().getName() + ", not of byte[]");
-      }
-      byte[] plaintext =
-          decryptor.decrypt(record.topic(), recordKey(record), (byte[]) value, deadline);
+      byte[] value = bytes(record.value());
+      byte[] plaintext = decryptor.decrypt(record.topic(), recordKey(record), value, deadline);
+      log.succeeded(record.topic());
       return plaintext == value ? record : withValue(record, plaintext);
     } catch (Throwable e) {
-      return new UndecryptableRecord<>(record, RecordDecryptionException.of(record, e));
+      RecordDecryptionException error = RecordDecryptionException.of(record, e);
+      log.failed(record.topic(), error.code(), error.getMessage());
+      return new UndecryptableRecord<>(record, error);
     }
+  }
+
+  private byte[] bytes(Object value) {
+    if (value == null || value instanceof byte[]) {
+      return (byte[]) value;
+    }
+    decryptor.numbers().failed(ErrorCode.VALUE_TYPE);
+    throw new CipherlaneException(
+        ErrorCode.VALUE_TYPE, "a value of " + value.getClass().getName() + ", not of byte[]");
   }
 
   /**
@@ -154,11 +175,9 @@ public final class DecryptingConsumerInterceptor<K, V> implements ConsumerInterc
     // Nothing to do.
   }
 
-  /** Wipes all keys. */
+  /** Ends what the failure action needs, and wipes the keys if no other client uses them. */
   @Override
   public void close() {
-    if (decryptor != null) {
-      decryptor.close();
-    }
+    Closing.all(failures, metrics, decryptor);
   }
 }

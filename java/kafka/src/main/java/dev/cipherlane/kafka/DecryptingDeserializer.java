@@ -23,6 +23,7 @@ import org.apache.kafka.common.serialization.Deserializer;
 public final class DecryptingDeserializer<T> implements Deserializer<T> {
   private Deserializer<T> inner;
   private Decryptor decryptor;
+  private ClientMetrics metrics;
 
   /**
    * For Kafka, which then calls {@link #configure}; the other deserializer comes from the settings.
@@ -53,6 +54,7 @@ public final class DecryptingDeserializer<T> implements Deserializer<T> {
     }
     try {
       decryptor = new Decryptor(ClientClasses.failingOnly(Configuration.of(settings)));
+      metrics = ClientMetrics.ofConsumer(settings, decryptor.numbers());
     } catch (CipherlaneException e) {
       throw ClientClasses.invalid(e);
     }
@@ -84,11 +86,6 @@ public final class DecryptingDeserializer<T> implements Deserializer<T> {
   /** Wipes all keys, and closes the other deserializer. */
   @Override
   public void close() {
-    if (decryptor != null) {
-      decryptor.close();
-    }
-    if (inner != null) {
-      inner.close();
-    }
+    Closing.all(metrics, decryptor, inner);
   }
 }

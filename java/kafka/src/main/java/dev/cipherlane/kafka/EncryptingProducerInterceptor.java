@@ -3,11 +3,14 @@ package dev.cipherlane.kafka;
 import dev.cipherlane.CipherlaneException;
 import dev.cipherlane.Configuration;
 import dev.cipherlane.Encryptor;
+import dev.cipherlane.RecordKey;
 import java.util.Map;
+import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerInterceptor;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
  * Encrypts the values of a {@code byte[]} producer (or, with {@link EnvelopePartitioner}, of a
@@ -22,7 +25,10 @@ import org.apache.kafka.common.config.ConfigException;
  */
 public final class EncryptingProducerInterceptor<K, V> implements ProducerInterceptor<K, V> {
   private ValueForm form;
+  private boolean seesRecordKeys;
   private Encryptor encryptor;
+  private ClientMetrics metrics;
+  private StateLog log;
 
   /** For Kafka, which then calls {@link #configure}. */
   public EncryptingProducerInterceptor() {}
@@ -37,8 +43,13 @@ public final class EncryptingProducerInterceptor<K, V> implements ProducerInterc
   @Override
   public void configure(Map<String, ?> settings) {
     form = ValueForm.of(settings);
+    seesRecordKeys =
+        ClientClasses.name(settings, ProducerConfig.KEY_SERIALIZER_CLASS_CONFIG)
+            .equals(ByteArraySerializer.class.getName());
     try {
       encryptor = new Encryptor(Configuration.of(settings));
+      metrics = ClientMetrics.ofProducer(settings, encryptor.numbers());
+      log = StateLog.writing();
     } catch (CipherlaneException e) {
       throw ClientClasses.invalid(e);
     }
@@ -53,19 +64,39 @@ public final class EncryptingProducerInterceptor<K, V> implements ProducerInterc
   @Override
   public ProducerRecord<K, V> onSend(ProducerRecord<K, V> record) {
     try {
-      return encrypted(record);
+      ProducerRecord<K, V> encrypted = encrypted(record);
+      log.succeeded(record.topic());
+      return encrypted;
     } catch (Throwable e) {
       // Everything, also errors of memory. Should there be no memory even for this, an Error
       // leaves,
       // which Kafka does not swallow.
-      return new RefusedRecord<>(record, RecordRefusedException.of(record.topic(), e));
+      RecordRefusedException error = RecordRefusedException.of(record.topic(), e);
+      log.failed(record.topic(), error.code(), error.getMessage());
+      return new RefusedRecord<>(record, error);
     }
   }
 
   private ProducerRecord<K, V> encrypted(ProducerRecord<K, V> record) {
-    byte[] plaintext = (Object) record.value() == null ? null : form.plaintext(record);
-    byte[] envelope = encryptor.encrypt(record.topic(), plaintext);
+    byte[] envelope = encryptor.encrypt(record.topic(), recordKey(record), plaintext(record));
     return envelope == null ? record : withValue(record, form.sent(record.topic(), envelope));
+  }
+
+  private byte[] plaintext(ProducerRecord<K, V> record) {
+    try {
+      return (Object) record.value() == null ? null : form.plaintext(record);
+    } catch (CipherlaneException e) {
+      encryptor.numbers().failed(e.code());
+      throw e;
+    }
+  }
+
+  /** What another serializer will make of a key, even of null, is not known here [CL-KAF-031]. */
+  private RecordKey recordKey(ProducerRecord<K, V> record) {
+    Object key = record.key();
+    return seesRecordKeys && (key == null || key instanceof byte[])
+        ? RecordKey.of((byte[]) key)
+        : RecordKey.UNKNOWN;
   }
 
   @SuppressWarnings("unchecked") // It is what the serializer takes: configure() made sure of that.
@@ -84,11 +115,9 @@ public final class EncryptingProducerInterceptor<K, V> implements ProducerInterc
     // Nothing to do: by then the record has left.
   }
 
-  /** Wipes all keys. */
+  /** Wipes the keys if no other client uses them. */
   @Override
   public void close() {
-    if (encryptor != null) {
-      encryptor.close();
-    }
+    Closing.all(metrics, encryptor);
   }
 }

@@ -21,6 +21,7 @@ import org.apache.kafka.common.serialization.Serializer;
 public final class EncryptingSerializer<T> implements Serializer<T> {
   private Serializer<T> inner;
   private Encryptor encryptor;
+  private ClientMetrics metrics;
 
   /**
    * For Kafka, which then calls {@link #configure}; the other serializer comes from the settings.
@@ -51,6 +52,7 @@ public final class EncryptingSerializer<T> implements Serializer<T> {
     }
     try {
       encryptor = new Encryptor(Configuration.of(settings));
+      metrics = ClientMetrics.ofProducer(settings, encryptor.numbers());
     } catch (CipherlaneException e) {
       throw ClientClasses.invalid(e);
     }
@@ -81,11 +83,6 @@ public final class EncryptingSerializer<T> implements Serializer<T> {
   /** Wipes all keys, and closes the other serializer. */
   @Override
   public void close() {
-    if (encryptor != null) {
-      encryptor.close();
-    }
-    if (inner != null) {
-      inner.close();
-    }
+    Closing.all(metrics, encryptor, inner);
   }
 }

@@ -23,6 +23,23 @@ public final class RecordDecryptionException extends SerializationException {
     this.kid = kid(cause).orElse(null);
   }
 
+  private RecordDecryptionException(RecordDecryptionException first, String more) {
+    super(first.getMessage() + more, first.getCause());
+    this.code = first.code;
+    this.kid = first.kid;
+  }
+
+  /** The same, which says also that the dead-letter topic did not take the record [CL-KAF-023]. */
+  RecordDecryptionException withDeadLetterFailure(String topic, Throwable failure) {
+    String why =
+        failure.getMessage() == null ? failure.getClass().getSimpleName() : failure.getMessage();
+    RecordDecryptionException both =
+        new RecordDecryptionException(
+            this, "; and dead-letter topic %s did not take it: %s".formatted(topic, why));
+    both.addSuppressed(failure);
+    return both;
+  }
+
   private static String detail(Throwable cause) {
     return cause instanceof CipherlaneException known
         ? known.detail()

@@ -8,8 +8,8 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
  * [CL-KAF-012].
  */
 final class UndecryptableRecord<K, V> extends ConsumerRecord<K, V> {
+  private final ConsumerRecord<K, V> asRead;
   private final RecordDecryptionException error;
-  private final Optional<Short> deliveryCount;
 
   UndecryptableRecord(ConsumerRecord<K, V> record, RecordDecryptionException error) {
     super(
@@ -24,8 +24,22 @@ final class UndecryptableRecord<K, V> extends ConsumerRecord<K, V> {
         null,
         record.headers(),
         record.leaderEpoch());
+    this.asRead = record;
     this.error = error;
-    this.deliveryCount = ConsumerApi.deliveryCount(record);
+  }
+
+  /** The record with its ciphertext. */
+  ConsumerRecord<K, V> asRead() {
+    return asRead;
+  }
+
+  RecordDecryptionException error() {
+    return error;
+  }
+
+  /** The same, which now says also that the dead-letter topic did not take it [CL-KAF-023]. */
+  UndecryptableRecord<K, V> withDeadLetterFailure(String topic, Throwable failure) {
+    return new UndecryptableRecord<>(asRead, error.withDeadLetterFailure(topic, failure));
   }
 
   /**
@@ -41,7 +55,7 @@ final class UndecryptableRecord<K, V> extends ConsumerRecord<K, V> {
   /** Overrides nothing in kafka-clients 3. */
   @Override
   public Optional<Short> deliveryCount() {
-    return deliveryCount;
+    return ConsumerApi.deliveryCount(asRead);
   }
 
   @Override

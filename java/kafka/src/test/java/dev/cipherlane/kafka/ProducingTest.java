@@ -207,7 +207,7 @@ class ProducingTest {
     "cipherlane.keyservice.urls, '', cipherlane.keyservice.urls",
     "cipherlane.keyservice.tls.ca, /does/not/exist, cipherlane.keyservice.tls.ca",
     "cipherlane.keyservice.url, https://127.0.0.1:1, cipherlane.keyservice.urls",
-    "cipherlane.failure.action, skip, cipherlane.failure.action",
+    "cipherlane.failure.action, drop, cipherlane.failure.action",
     "cipherlane.keys.cache.max, 15, cipherlane.keys.cache.max",
     "cipherlane.keys.deadline.ms, soon, cipherlane.keys.deadline.ms",
     "value.serializer, org.apache.kafka.common.serialization.StringSerializer, partitioner.class",

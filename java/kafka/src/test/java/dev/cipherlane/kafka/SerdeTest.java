@@ -32,6 +32,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** EncryptingSerializer and DecryptingDeserializer in real clients. */
 @ExtendWith(Cluster.class)
@@ -191,6 +193,17 @@ class SerdeTest {
           .isInstanceOf(ConfigException.class)
           .hasMessageContaining("cipherlane.value.deserializer");
     }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"skip", "dead-letter", "mark"})
+  void deserializerCanOnlyFail(String action) { // CL-KAF-026
+    Map<String, Object> settings =
+        Clients.with(
+            consuming("consumer", StringDeserializer.class), "cipherlane.failure.action", action);
+    assertThatThrownBy(() -> new KafkaConsumer<>(settings).close())
+        .hasStackTraceContaining("configuration-invalid")
+        .hasStackTraceContaining("cipherlane.failure.action");
   }
 
   @Test

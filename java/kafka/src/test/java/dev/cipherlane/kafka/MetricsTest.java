@@ -1,0 +1,100 @@
+package dev.cipherlane.kafka;
+
+import static dev.cipherlane.kafka.FailureActionsTest.text;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.util.UUID;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.StringDeserializer;
+import org.apache.kafka.common.serialization.StringSerializer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** The numbers of clients, as JMX shows them. */
+@ExtendWith(Cluster.class)
+class MetricsTest {
+  private final String topic = "encrypted." + UUID.randomUUID();
+  private final String id = UUID.randomUUID().toString();
+
+  @Test
+  void producerCountsRecordsFailuresAndKeys() {
+    try (KafkaProducer<byte[], byte[]> producer =
+        new KafkaProducer<>(
+            Clients.with(
+                Clients.producing(Cluster.keyService().settings("producer")), "client.id", id))) {
+      assertThat(Jmx.producer(id, "records-encrypted-total")).isZero();
+      for (int i = 0; i < 3; i++) {
+        Clients.send(producer, new ProducerRecord<>(topic, text("value")));
+      }
+      assertThat(
+              catchThrowable(
+                  () -> producer.send(new ProducerRecord<>("forbidden." + id, text("no")))))
+          .isInstanceOf(RecordRefusedException.class);
+      assertThat(Jmx.producer(id, "records-encrypted-total")).isEqualTo(3);
+      assertThat(Jmx.producer(id + ",code=topic-forbidden", "failures-total")).isEqualTo(1);
+      assertThat(Jmx.producer(id + ",code=internal", "failures-total")).isZero();
+      assertThat(Jmx.producer(id, "key-requests-total")).isPositive();
+      assertThat(Jmx.producer(id, "keys-cached")).isPositive();
+      assertThat(Jmx.producer(id, "lease-seconds-left")).isBetween(1L, 300L);
+    }
+    assertThat(Jmx.producer(id, "records-encrypted-total")).as("gone").isEqualTo(-1);
+  }
+
+  @Test
+  void consumerCountsPlaintextThatThePolicyAccepts() {
+    String migrating = "migrating." + UUID.randomUUID();
+    ConsumingTest.envelope(migrating, text("new"));
+    try (KafkaProducer<byte[], byte[]> plain = Clients.plainProducer();
+        KafkaConsumer<byte[], byte[]> consumer =
+            new KafkaConsumer<>(
+                Clients.with(
+                    Clients.consuming(Cluster.keyService().settings("consumer")),
+                    "client.id",
+                    id))) {
+      Clients.send(plain, new ProducerRecord<>(migrating, text("old 1")));
+      Clients.send(plain, new ProducerRecord<>(migrating, text("old 2")));
+      assertThat(Clients.read(consumer, migrating, 3)).hasSize(3);
+      assertThat(Jmx.consumer(id, "plaintext-accepted-total")).isEqualTo(2);
+      assertThat(Jmx.consumer(id, "records-decrypted-total")).isEqualTo(1);
+    }
+    assertThat(Jmx.consumer(id, "records-decrypted-total")).as("gone").isEqualTo(-1);
+  }
+
+  @Test
+  void serializersCountToo() {
+    try (KafkaProducer<byte[], String> producer =
+            new KafkaProducer<>(
+                Clients.with(
+                    Clients.producing(Cluster.keyService().settings("producer")),
+                    "client.id",
+                    id,
+                    "interceptor.classes",
+                    "",
+                    "value.serializer",
+                    EncryptingSerializer.class,
+                    "cipherlane.value.serializer",
+                    StringSerializer.class));
+        KafkaConsumer<byte[], String> consumer =
+            new KafkaConsumer<>(
+                Clients.with(
+                    Clients.consuming(Cluster.keyService().settings("consumer")),
+                    "client.id",
+                    id,
+                    "interceptor.classes",
+                    "",
+                    "value.deserializer",
+                    DecryptingDeserializer.class,
+                    "cipherlane.value.deserializer",
+                    StringDeserializer.class))) {
+      Clients.send(producer, new ProducerRecord<>(topic, "text"));
+      assertThat(Clients.read(consumer, topic, 1)).hasSize(1);
+      assertThat(Jmx.producer(id, "records-encrypted-total")).isEqualTo(1);
+      assertThat(Jmx.consumer(id, "records-decrypted-total")).isEqualTo(1);
+    }
+    assertThat(Jmx.producer(id, "records-encrypted-total")).isEqualTo(-1);
+    assertThat(Jmx.consumer(id, "records-decrypted-total")).isEqualTo(-1);
+  }
+}
