@@ -16,19 +16,22 @@ import org.apache.kafka.common.utils.Time;
  * A client's numbers ({@code spec/kafka.md}, "Numbers") as Kafka metrics of the group {@code
  * cipherlane}, in JMX beside the client's own: {@code
  * kafka.producer:type=cipherlane,client-id=...}. The client's own registry cannot be reached from a
- * plug-in before kafka-clients 4.1.
+ * plug-in before kafka-clients 4.1. Also in Micrometer, where the application has it.
  */
 final class ClientMetrics implements AutoCloseable {
   private static final String GROUP = "cipherlane";
 
   private final JmxReporter reporter = new JmxReporter();
+  private final AutoCloseable micrometer;
 
   private ClientMetrics(String domain, Map<String, ?> settings, Numbers numbers) {
-    Object clientId = settings.get(CommonClientConfigs.CLIENT_ID_CONFIG);
-    Map<String, String> tags = Map.of("client-id", clientId == null ? "" : clientId.toString());
+    Object given = settings.get(CommonClientConfigs.CLIENT_ID_CONFIG);
+    String clientId = given == null ? "" : given.toString();
+    Map<String, String> tags = Map.of("client-id", clientId);
     reporter.configure(settings);
     reporter.contextChange(new KafkaMetricsContext(domain));
     reporter.init(numbers.figures().stream().map(figure -> metric(figure, tags)).toList());
+    micrometer = micrometer(clientId, numbers);
   }
 
   static ClientMetrics ofProducer(Map<String, ?> settings, Numbers numbers) {
@@ -37,6 +40,14 @@ final class ClientMetrics implements AutoCloseable {
 
   static ClientMetrics ofConsumer(Map<String, ?> settings, Numbers numbers) {
     return new ClientMetrics("kafka.consumer", settings, numbers);
+  }
+
+  private static AutoCloseable micrometer(String clientId, Numbers numbers) {
+    try {
+      return new MicrometerNumbers(clientId, numbers);
+    } catch (LinkageError e) {
+      return () -> {}; // The application does not have Micrometer.
+    }
   }
 
   private static KafkaMetric metric(Numbers.Figure figure, Map<String, String> clientTags) {
@@ -53,6 +64,6 @@ final class ClientMetrics implements AutoCloseable {
 
   @Override
   public void close() {
-    reporter.close();
+    Closing.all(reporter, micrometer);
   }
 }

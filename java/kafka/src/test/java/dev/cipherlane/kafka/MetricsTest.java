@@ -4,6 +4,9 @@ import static dev.cipherlane.kafka.FailureActionsTest.text;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import io.micrometer.core.instrument.Metrics;
+import io.micrometer.core.instrument.search.RequiredSearch;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.util.UUID;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -61,6 +64,38 @@ class MetricsTest {
       assertThat(Jmx.consumer(id, "records-decrypted-total")).isEqualTo(1);
     }
     assertThat(Jmx.consumer(id, "records-decrypted-total")).as("gone").isEqualTo(-1);
+  }
+
+  @Test
+  void micrometerHasTheSameNumbers() {
+    SimpleMeterRegistry registry = new SimpleMeterRegistry();
+    Metrics.addRegistry(registry);
+    try (KafkaProducer<byte[], byte[]> producer =
+        new KafkaProducer<>(
+            Clients.with(
+                Clients.producing(Cluster.keyService().settings("producer")), "client.id", id))) {
+      Clients.send(producer, new ProducerRecord<>(topic, text("value")));
+      assertThat(
+              catchThrowable(
+                  () -> producer.send(new ProducerRecord<>("forbidden." + id, text("no")))))
+          .isInstanceOf(RecordRefusedException.class);
+      System.gc(); // What meters measure must be held.
+      RequiredSearch search = registry.get("cipherlane.records.encrypted").tag("client.id", id);
+      assertThat(search.functionCounter().count()).isEqualTo(1);
+      assertThat(
+              registry
+                  .get("cipherlane.failures")
+                  .tags("client.id", id, "code", "topic-forbidden")
+                  .functionCounter()
+                  .count())
+          .isEqualTo(1);
+      assertThat(registry.get("cipherlane.keys.cached").tag("client.id", id).gauge().value())
+          .isPositive();
+    } finally {
+      Metrics.removeRegistry(registry);
+    }
+    assertThat(Metrics.globalRegistry.find("cipherlane.records.encrypted").tag("client.id", id).meters())
+        .isEmpty();
   }
 
   @Test
