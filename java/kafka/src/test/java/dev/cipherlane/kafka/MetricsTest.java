@@ -94,7 +94,11 @@ class MetricsTest {
     } finally {
       Metrics.removeRegistry(registry);
     }
-    assertThat(Metrics.globalRegistry.find("cipherlane.records.encrypted").tag("client.id", id).meters())
+    assertThat(
+            Metrics.globalRegistry
+                .find("cipherlane.records.encrypted")
+                .tag("client.id", id)
+                .meters())
         .isEmpty();
   }
 
