@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -16,8 +17,14 @@ from demo.services import broker_command, key_service_command, running
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parent
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 240
 RATE = "2000"
+# For machines that do much else at the same time. The defaults are shorter.
+PATIENT = {
+    "cipherlane.keyservice.connect.timeout.ms": "20000",
+    "cipherlane.keyservice.request.timeout.ms": "20000",
+    "cipherlane.keys.deadline.ms": "60000",
+}
 
 
 @dataclass(frozen=True)
@@ -29,8 +36,8 @@ class Services:
     service: dict[str, Any]
 
     def cipherlane(self, principal: str) -> dict[str, str]:
-        """The four settings of a client of the key service."""
-        return clients.key_service_settings(self.service, principal)
+        """The settings of a client of the key service."""
+        return clients.key_service_settings(self.service, principal) | PATIENT
 
     def produce(self, topic: str, records: list[str], more: dict[str, str] | None = None) -> None:
         """Write records with the plain Java producer of the demo; keys are their numbers."""
@@ -99,19 +106,22 @@ def program(folder: Path, example: str, main: str, *arguments: Path | str) -> It
 
     def check() -> None:
         if process.poll() not in (None, 0):
-            raise RuntimeError(f"{main} failed: {log.read_text()[-3000:]}")
+            raise RuntimeError(f"{main} failed")
 
     try:
         yield check
         process.terminate()
         process.wait(30)
+    except RuntimeError:
+        print(log.read_text()[-3000:], file=sys.stderr)
+        raise
     finally:
         process.kill()
         process.wait()
 
 
 def wait(what: str, check: Callable[[], None], condition: Callable[[], bool]) -> None:
-    """Wait until the condition holds; raise when the program has failed or after two minutes."""
+    """Wait until the condition holds; raise when the program has failed or after four minutes."""
     end = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         check()

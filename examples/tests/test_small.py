@@ -10,7 +10,7 @@ import pytest
 
 from demo import small
 
-TIMEOUT_SECONDS = 400
+TIMEOUT_SECONDS = 600
 
 
 @pytest.mark.parametrize(

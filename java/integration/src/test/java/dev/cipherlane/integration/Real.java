@@ -76,12 +76,17 @@ final class Real implements BeforeAllCallback {
 
   /** Where the key service is and who is asking. */
   static Map<String, Object> cipherlane() {
-    return running.keyService().settings("producer");
+    return patient(running.keyService().settings("producer"));
   }
 
   /** The same for a principal that may do nothing. */
   static Map<String, Object> strangersSettings() {
-    return running.keyService().settings("stranger");
+    return patient(running.keyService().settings("stranger"));
+  }
+
+  /** For machines that do much else at the same time. */
+  private static Map<String, Object> patient(Map<String, Object> settings) {
+    return with(settings, "cipherlane.keys.deadline.ms", "40000");
   }
 
   /** The same as names and values in turn. */

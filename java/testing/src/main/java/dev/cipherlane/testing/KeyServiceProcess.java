@@ -159,6 +159,9 @@ public final class KeyServiceProcess implements AutoCloseable {
     settings.put("cipherlane.keyservice.tls.certificate", files.get("certificate").getAsString());
     settings.put("cipherlane.keyservice.tls.key", files.get("key").getAsString());
     settings.put("cipherlane.keys.retry.backoff.ms", "50");
+    // For machines that do much else at the same time: the default of the first is 2 s.
+    settings.put("cipherlane.keyservice.connect.timeout.ms", "10000");
+    settings.put("cipherlane.keyservice.request.timeout.ms", "10000");
     return settings;
   }
 
