@@ -69,7 +69,7 @@ class Services:
 
 def _check(outcome: subprocess.CompletedProcess[str]) -> None:
     if outcome.returncode != 0:
-        raise RuntimeError(f"a client failed: {outcome.stderr.strip()[-2000:]}")
+        raise RuntimeError(f"a client failed: {outcome.stderr.strip()[:2000]}")
 
 
 @contextlib.contextmanager

@@ -31,10 +31,10 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * @param <V> the type of values
  */
 public final class DecryptingConsumerInterceptor<K, V> implements ConsumerInterceptor<K, V> {
+  private final StateLog log = StateLog.reading();
   private Decryptor decryptor;
   private FailureHandler<K, V> failures;
   private ClientMetrics metrics;
-  private StateLog log;
   private boolean seesRecordKeys;
 
   /** For Kafka, which then calls {@link #configure}. */
@@ -64,6 +64,9 @@ public final class DecryptingConsumerInterceptor<K, V> implements ConsumerInterc
     } catch (CipherlaneException e) {
       close();
       throw ClientClasses.invalid(e);
+    } catch (RuntimeException e) {
+      close();
+      throw e;
     }
   }
 
@@ -71,7 +74,6 @@ public final class DecryptingConsumerInterceptor<K, V> implements ConsumerInterc
     decryptor = new Decryptor(configuration);
     failures = FailureHandler.of(configuration.reading(), settings, decryptor.numbers());
     metrics = ClientMetrics.ofConsumer(settings, decryptor.numbers());
-    log = StateLog.reading();
   }
 
   /**

@@ -47,17 +47,25 @@ public final class DecryptingDeserializer<T> implements Deserializer<T> {
    * @throws ConfigException if a setting is wrong
    */
   @Override
-  @SuppressWarnings("unchecked") // The type of values is a promise of the settings.
   public void configure(Map<String, ?> settings, boolean isKey) {
     if (isKey) {
       throw ClientClasses.invalid("key.deserializer", "record keys are never encrypted");
     }
     try {
-      decryptor = new Decryptor(ClientClasses.failingOnly(Configuration.of(settings)));
-      metrics = ClientMetrics.ofConsumer(settings, decryptor.numbers());
+      open(settings);
     } catch (CipherlaneException e) {
+      close();
       throw ClientClasses.invalid(e);
+    } catch (RuntimeException e) {
+      close();
+      throw e;
     }
+  }
+
+  @SuppressWarnings("unchecked") // The type of values is a promise of the settings.
+  private void open(Map<String, ?> settings) {
+    decryptor = new Decryptor(ClientClasses.failingOnly(Configuration.of(settings)));
+    metrics = ClientMetrics.ofConsumer(settings, decryptor.numbers());
     if (inner == null) {
       inner =
           ClientClasses.instance(settings, Configuration.VALUE_DESERIALIZER, Deserializer.class);

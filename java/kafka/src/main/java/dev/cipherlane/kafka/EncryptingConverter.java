@@ -58,13 +58,20 @@ public final class EncryptingConverter implements Converter, AutoCloseable {
       throw ClientClasses.invalid("key.converter", "record keys are never encrypted");
     }
     try {
-      Configuration configuration = ClientClasses.failingOnly(Configuration.of(settings));
-      encryptor = new Encryptor(configuration);
-      decryptor = new Decryptor(configuration);
+      open(settings);
     } catch (CipherlaneException e) {
       close();
       throw ClientClasses.invalid(e);
+    } catch (RuntimeException e) {
+      close();
+      throw e;
     }
+  }
+
+  private void open(Map<String, ?> settings) {
+    Configuration configuration = ClientClasses.failingOnly(Configuration.of(settings));
+    encryptor = new Encryptor(configuration);
+    decryptor = new Decryptor(configuration);
     inner = ClientClasses.instance(settings, Configuration.VALUE_CONVERTER, Converter.class);
     inner.configure(others(settings), false);
   }
@@ -125,9 +132,11 @@ public final class EncryptingConverter implements Converter, AutoCloseable {
     }
   }
 
-  /** Wipes the keys if no other client uses them. */
+  /** Wipes the keys if no other client uses them, and closes the other converter. */
   @Override
   public void close() {
-    Closing.all(encryptor, decryptor);
+    // Converters of kafka-clients 3 need not be closeable.
+    AutoCloseable other = (Object) inner instanceof AutoCloseable closeable ? closeable : null;
+    Closing.all(encryptor, decryptor, other);
   }
 }

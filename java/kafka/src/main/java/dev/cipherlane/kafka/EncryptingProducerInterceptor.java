@@ -24,11 +24,11 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * @param <V> the type of values
  */
 public final class EncryptingProducerInterceptor<K, V> implements ProducerInterceptor<K, V> {
+  private final StateLog log = StateLog.writing();
   private ValueForm form;
   private boolean seesRecordKeys;
   private Encryptor encryptor;
   private ClientMetrics metrics;
-  private StateLog log;
 
   /** For Kafka, which then calls {@link #configure}. */
   public EncryptingProducerInterceptor() {}
@@ -49,7 +49,6 @@ public final class EncryptingProducerInterceptor<K, V> implements ProducerInterc
     try {
       encryptor = new Encryptor(Configuration.of(settings));
       metrics = ClientMetrics.ofProducer(settings, encryptor.numbers());
-      log = StateLog.writing();
     } catch (CipherlaneException e) {
       throw ClientClasses.invalid(e);
     }

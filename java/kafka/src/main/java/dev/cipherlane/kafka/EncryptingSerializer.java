@@ -45,17 +45,25 @@ public final class EncryptingSerializer<T> implements Serializer<T> {
    * @throws ConfigException if a setting is wrong
    */
   @Override
-  @SuppressWarnings("unchecked") // The type of values is a promise of the settings.
   public void configure(Map<String, ?> settings, boolean isKey) {
     if (isKey) {
       throw ClientClasses.invalid("key.serializer", "record keys are never encrypted");
     }
     try {
-      encryptor = new Encryptor(Configuration.of(settings));
-      metrics = ClientMetrics.ofProducer(settings, encryptor.numbers());
+      open(settings);
     } catch (CipherlaneException e) {
+      close();
       throw ClientClasses.invalid(e);
+    } catch (RuntimeException e) {
+      close();
+      throw e;
     }
+  }
+
+  @SuppressWarnings("unchecked") // The type of values is a promise of the settings.
+  private void open(Map<String, ?> settings) {
+    encryptor = new Encryptor(Configuration.of(settings));
+    metrics = ClientMetrics.ofProducer(settings, encryptor.numbers());
     if (inner == null) {
       inner = ClientClasses.instance(settings, Configuration.VALUE_SERIALIZER, Serializer.class);
       inner.configure(settings, false);

@@ -39,11 +39,18 @@ final class StateLog {
     return new StateLog(DecryptingConsumerInterceptor.class, "decrypts");
   }
 
-  /** To be called for every record that failed. */
+  /**
+   * To be called for every record that failed. Throws nothing, whatever the application's logger
+   * does: Kafka would swallow it and send the record as it was.
+   */
   void failed(String topic, ErrorCode code, String message) {
     Set<State> states = code.concernsRecord() ? told : outages;
     if (states.size() < MAX_STATES && states.add(new State(topic, code))) {
-      logger.warn("{} (further ones of topic {} are only counted)", message, topic);
+      try {
+        logger.warn("{} (further ones of topic {} are only counted)", message, topic);
+      } catch (RuntimeException e) {
+        // The record is refused all the same.
+      }
     }
   }
 
