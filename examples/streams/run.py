@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from cipherlane.confluent import Consumer
+
 from demo import small
 
 HERE = Path(__file__).resolve().parent
@@ -17,16 +19,21 @@ def aggregate(running: small.Services, state: str, total: int) -> dict[str, str]
     more = {"bootstrap.servers": running.broker["bootstrap"], "state.dir": str(running.folder / state)}
     properties = running.properties(HERE / "streams.properties", more | running.cipherlane("producer"))
     newest: dict[str, str] = {}
+    consumer = Consumer(
+        {"bootstrap.servers": running.broker["bootstrap"], "group.id": state, "auto.offset.reset": "earliest"}
+        | running.cipherlane("consumer")
+    )
+    consumer.subscribe(["histories"])
+
+    def complete() -> bool:
+        while (message := consumer.poll(1.0)) is not None and message.error() is None:
+            newest[(message.key() or b"").decode()] = (message.value() or b"").decode()
+        return sum(value.count("|") + 1 for value in newest.values()) >= total
+
     main = "dev.cipherlane.examples.streams.Histories"
     with small.program(running.folder, "streams", main, properties, "visits", "histories") as check:
-
-        def complete() -> bool:
-            for line in running.consume("histories", GROUPS).splitlines():
-                group, _, value = line.partition("\t")
-                newest[group] = value
-            return sum(value.count("|") + 1 for value in newest.values()) >= total
-
         small.wait("output", check, complete)
+    consumer.close()
     return newest
 
 
