@@ -17,6 +17,8 @@ const (
 	fuzzTopic = vectorTopic
 	// So that frames that grow beyond it are met.
 	fuzzLimit = 4096
+	// The window that every reader must have.
+	mostWindow = 8 << 20
 )
 
 // runFuzz gives every driver the same mutated values, batch by batch, until the time is over. The verdict of the first driver
@@ -119,12 +121,24 @@ func sound(random *rand.Rand, key dataKey) ([]byte, error) {
 	plaintext := randomBytes(random, random.IntN(64))
 	compressed := random.IntN(2) == 0
 	if compressed {
-		plaintext = frame(random)
-		for range random.IntN(4) {
-			plaintext = mutate(random, plaintext)
-		}
+		plaintext = brokenFrame(random)
 	}
 	return reference.Seal(key.key, fuzzTopic, nil, compressed, plaintext)
+}
+
+// brokenFrame is a frame that was mutated up to three times. One that asks for a window of more than 8 MiB is left out: some
+// readers refuse it and some do not, as envelope.md lets them.
+func brokenFrame(random *rand.Rand) []byte {
+	for {
+		value := frame(random)
+		for range random.IntN(4) {
+			value = mutate(random, value)
+		}
+		var header zstd.Header
+		if header.Decode(value) != nil || header.WindowSize <= mostWindow {
+			return value
+		}
+	}
 }
 
 // frame is one sound zstd frame, of something that may be longer than the limit.
