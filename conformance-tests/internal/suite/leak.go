@@ -65,10 +65,22 @@ func (r *Run) faults(key dataKey) []fault {
 		status int
 		code   string
 	}{
-		{400, "request-invalid"}, {400, "topic-invalid"}, {401, "unauthenticated"}, {403, "not-authorized"}, {403, "topic-unknown"},
-		{403, "topic-forbidden"}, {403, "never-heard-of"}, {404, "not-found"}, {405, "not-found"}, {413, "request-too-large"},
-		{415, "request-invalid"}, {429, "key-service-unavailable"}, {500, "internal"}, {502, "bad-gateway"},
-		{503, "audit-unavailable"}, {503, "key-service-unavailable"},
+		{400, "request-invalid"},
+		{400, "topic-invalid"},
+		{401, "unauthenticated"},
+		{403, "not-authorized"},
+		{403, "topic-unknown"},
+		{403, "topic-forbidden"},
+		{403, "never-heard-of"},
+		{404, "not-found"},
+		{405, "not-found"},
+		{413, "request-too-large"},
+		{415, "request-invalid"},
+		{429, "key-service-unavailable"},
+		{500, "internal"},
+		{502, "bad-gateway"},
+		{503, "audit-unavailable"},
+		{503, "key-service-unavailable"},
 	} {
 		all = append(all, fault{name: fmt.Sprintf("%d-%s", refusal.status, refusal.code), script: always(scripted.Problem(refusal.status, refusal.code))})
 	}
