@@ -43,6 +43,29 @@ final class ClientClasses {
     return context != null ? context : ClientClasses.class.getClassLoader();
   }
 
+  /**
+   * Opens what a class holds that Kafka configures. When that fails, what was opened until then is
+   * closed, and a mistake in the settings is told as Kafka tells it.
+   */
+  static void open(Runnable open, Runnable close) {
+    try {
+      open.run();
+    } catch (CipherlaneException e) {
+      close.run();
+      throw invalid(e);
+    } catch (RuntimeException e) {
+      close.run();
+      throw e;
+    }
+  }
+
+  /** Refuses to be the class for record keys, which the setting asks for [CL-KAF-006]. */
+  static void refuseKeys(boolean isKey, String setting) {
+    if (isKey) {
+      throw invalid(setting, "record keys are never encrypted");
+    }
+  }
+
   /** Refuses the failure actions that the reader does not know. */
   static Configuration failingOnly(Configuration configuration) {
     if (configuration.reading().action() != FailureAction.FAIL) {

@@ -59,15 +59,7 @@ public final class DecryptingConsumerInterceptor<K, V> implements ConsumerInterc
     }
     seesRecordKeys =
         ClientClasses.name(settings, ConsumerConfig.KEY_DESERIALIZER_CLASS_CONFIG).equals(bytes);
-    try {
-      open(Configuration.of(settings), settings);
-    } catch (CipherlaneException e) {
-      close();
-      throw ClientClasses.invalid(e);
-    } catch (RuntimeException e) {
-      close();
-      throw e;
-    }
+    ClientClasses.open(() -> open(Configuration.of(settings), settings), this::close);
   }
 
   private void open(Configuration configuration, Map<String, ?> settings) {

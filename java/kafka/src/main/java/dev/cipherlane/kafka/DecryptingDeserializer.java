@@ -1,6 +1,5 @@
 package dev.cipherlane.kafka;
 
-import dev.cipherlane.CipherlaneException;
 import dev.cipherlane.Configuration;
 import dev.cipherlane.Decryptor;
 import dev.cipherlane.RecordKey;
@@ -48,18 +47,8 @@ public final class DecryptingDeserializer<T> implements Deserializer<T> {
    */
   @Override
   public void configure(Map<String, ?> settings, boolean isKey) {
-    if (isKey) {
-      throw ClientClasses.invalid("key.deserializer", "record keys are never encrypted");
-    }
-    try {
-      open(settings);
-    } catch (CipherlaneException e) {
-      close();
-      throw ClientClasses.invalid(e);
-    } catch (RuntimeException e) {
-      close();
-      throw e;
-    }
+    ClientClasses.refuseKeys(isKey, "key.deserializer");
+    ClientClasses.open(() -> open(settings), this::close);
   }
 
   @SuppressWarnings("unchecked") // The type of values is a promise of the settings.

@@ -54,18 +54,8 @@ public final class EncryptingConverter implements Converter, AutoCloseable {
    */
   @Override
   public void configure(Map<String, ?> settings, boolean isKey) {
-    if (isKey) {
-      throw ClientClasses.invalid("key.converter", "record keys are never encrypted");
-    }
-    try {
-      open(settings);
-    } catch (CipherlaneException e) {
-      close();
-      throw ClientClasses.invalid(e);
-    } catch (RuntimeException e) {
-      close();
-      throw e;
-    }
+    ClientClasses.refuseKeys(isKey, "key.converter");
+    ClientClasses.open(() -> open(settings), this::close);
   }
 
   private void open(Map<String, ?> settings) {

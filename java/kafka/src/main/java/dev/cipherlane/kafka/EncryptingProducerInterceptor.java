@@ -46,12 +46,12 @@ public final class EncryptingProducerInterceptor<K, V> implements ProducerInterc
     seesRecordKeys =
         ClientClasses.name(settings, ProducerConfig.KEY_SERIALIZER_CLASS_CONFIG)
             .equals(ByteArraySerializer.class.getName());
-    try {
-      encryptor = new Encryptor(Configuration.of(settings));
-      metrics = ClientMetrics.ofProducer(settings, encryptor.numbers());
-    } catch (CipherlaneException e) {
-      throw ClientClasses.invalid(e);
-    }
+    ClientClasses.open(() -> open(settings), this::close);
+  }
+
+  private void open(Map<String, ?> settings) {
+    encryptor = new Encryptor(Configuration.of(settings));
+    metrics = ClientMetrics.ofProducer(settings, encryptor.numbers());
   }
 
   /**

@@ -1,6 +1,5 @@
 package dev.cipherlane.kafka;
 
-import dev.cipherlane.CipherlaneException;
 import dev.cipherlane.Configuration;
 import dev.cipherlane.Encryptor;
 import java.util.Map;
@@ -46,18 +45,8 @@ public final class EncryptingSerializer<T> implements Serializer<T> {
    */
   @Override
   public void configure(Map<String, ?> settings, boolean isKey) {
-    if (isKey) {
-      throw ClientClasses.invalid("key.serializer", "record keys are never encrypted");
-    }
-    try {
-      open(settings);
-    } catch (CipherlaneException e) {
-      close();
-      throw ClientClasses.invalid(e);
-    } catch (RuntimeException e) {
-      close();
-      throw e;
-    }
+    ClientClasses.refuseKeys(isKey, "key.serializer");
+    ClientClasses.open(() -> open(settings), this::close);
   }
 
   @SuppressWarnings("unchecked") // The type of values is a promise of the settings.
