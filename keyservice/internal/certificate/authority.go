@@ -74,9 +74,9 @@ func (a *authority) sign(r *Request, lifetime time.Duration, now time.Time) (*x5
 		return nil, fmt.Errorf("the CA has ended at %s: roll it over (cipherlane ca begin)", a.certificate.NotAfter)
 	}
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: own.commonName}, URIs: own.uris(),
+		Subject: pkix.Name{CommonName: own.commonName}, URIs: own.uris(), DNSNames: r.DNSNames, IPAddresses: r.ips(),
 		NotBefore: now.Add(-Backdate), NotAfter: end,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: r.uses(), BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, r.publicKey, a.key)
 	if err != nil {

@@ -44,7 +44,7 @@ func (d *documents) WriteDocument(_ context.Context, _, _ string, version int, d
 
 func issue(t *testing.T, s Signer, principal string) *x509.Certificate {
 	t.Helper()
-	r, err := ParseRequest(csr(p256(), nil), principal)
+	r, err := ParseRequest(csr(p256(), nil), principal, noServers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestNamesAndLife(t *testing.T) {
 			t.Errorf("%s: from %s to %s", principal, leaf.NotBefore, leaf.NotAfter)
 		}
 	}
-	if _, err := ParseRequest(csr(p256(), nil), strings.Repeat("ü", 65)); err == nil {
+	if _, err := ParseRequest(csr(p256(), nil), strings.Repeat("ü", 65), noServers); err == nil {
 		t.Error("a common name of 65 characters")
 	}
 	for _, principal := range []string{"https://example.org/x"} {
@@ -144,13 +144,13 @@ func TestAnswersOfTheCA(t *testing.T) {
 			c.change = func(*x509.Certificate) *authority { return nil }
 		}
 		c.Embedded = ca
-		r := must(ParseRequest(csr(p256(), nil), alice))
+		r := must(ParseRequest(csr(p256(), nil), alice, noServers))
 		if issued, err := Issue(t.Context(), c, r, time.Hour); err == nil {
 			t.Errorf("%s: handed on: %s", name, issued.Chain)
 		}
 	}
 	straight := &bent{Embedded: ca, change: func(*x509.Certificate) *authority { return nil }}
-	if _, err := Issue(t.Context(), straight, must(ParseRequest(csr(p256(), nil), alice)), time.Hour); err != nil {
+	if _, err := Issue(t.Context(), straight, must(ParseRequest(csr(p256(), nil), alice, noServers)), time.Hour); err != nil {
 		t.Error("the test itself:", err)
 	}
 }
@@ -253,7 +253,7 @@ func TestDamagedCA(t *testing.T) {
 // A certificate does not outlive its CA.
 func TestEndOfTheCA(t *testing.T) {
 	old := must(newAuthority(time.Now().Add(-CALife + 30*time.Minute)))
-	r := must(ParseRequest(csr(ed(), nil), alice))
+	r := must(ParseRequest(csr(ed(), nil), alice, noServers))
 	leaf := must(old.sign(r, time.Hour, time.Now()))
 	if !leaf.NotAfter.Equal(old.certificate.NotAfter) {
 		t.Error("it ends at", leaf.NotAfter)

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
 	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
 )
 
@@ -48,6 +49,25 @@ func pemOf(der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
 }
 
+// noServers is the grant of somebody who may have no name of a server.
+var noServers policy.ServerNames
+
+// brokers gives what a grant with server_names allows.
+func brokers(t *testing.T) policy.ServerNames {
+	t.Helper()
+	p, err := policy.Parse("policy.yaml", []byte(`version: 1
+topics: [{topics: [t], mode: clear}]
+grants: [{principals: ["`+alice+`"], actions: [certificate], server_names: ["broker-*.example.org", "?.kafka", localhost, 127.0.0.1, "::1"]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted, err := p.Certificate(policy.Asker{Principal: alice})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return granted.Servers
+}
+
 func uri(text string) *url.URL { return must(url.Parse(text)) }
 
 // [CL-IDN-020] [CL-IDN-021]
@@ -63,7 +83,7 @@ func TestGoodRequests(t *testing.T) {
 		"extension":    {alice, csr(p256(), func(r *x509.CertificateRequest) { r.ExtraExtensions = []pkix.Extension{usage} })},
 		"end of lines": {alice, strings.ReplaceAll(csr(p256(), nil), "\n", "\r\n")},
 	} {
-		if r, err := ParseRequest(c.csr, c.principal); err != nil || r.Principal != c.principal {
+		if r, err := ParseRequest(c.csr, c.principal, noServers); err != nil || r.Principal != c.principal {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -114,13 +134,13 @@ func TestBadRequests(t *testing.T) {
 			r.ExtraExtensions = []pkix.Extension{{Id: oidAltNames, Value: rfc822}}
 		}), notAuthorized},
 	} {
-		r, err := ParseRequest(c.csr, alice)
+		r, err := ParseRequest(c.csr, alice, noServers)
 		refused, ok := errors.AsType[*refusal.Error](err)
 		if r != nil || !ok || refused.Code != c.code {
 			t.Errorf("%s: %v; want %s", name, err, c.code)
 		}
 	}
-	if _, err := ParseRequest(named(func(r *x509.CertificateRequest) { r.URIs = []*url.URL{uri("spiffe://example.org/batch-7")} }), "batch-7"); err == nil {
+	if _, err := ParseRequest(named(func(r *x509.CertificateRequest) { r.URIs = []*url.URL{uri("spiffe://example.org/batch-7")} }), "batch-7", noServers); err == nil {
 		t.Error("a common name got a URI")
 	}
 }

@@ -22,7 +22,7 @@ func FuzzParseRequest(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := ParseRequest(text, alice)
+		r, err := ParseRequest(text, alice, noServers)
 		if err != nil {
 			refused, ok := errors.AsType[*refusal.Error](err)
 			if !ok || r != nil || refused.Code != refusal.RequestInvalid && refused.Code != refusal.NotAuthorized {

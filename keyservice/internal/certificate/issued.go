@@ -71,9 +71,12 @@ func check(chain, cas []*x509.Certificate, r *Request, now time.Time, lifetime t
 		return errors.Join(err, fmt.Errorf("it names %q", principal))
 	}
 	roots, intermediates := poolOf(cas), poolOf(chain[1:])
-	_, err = leaf.Verify(x509.VerifyOptions{
-		Roots: roots, Intermediates: intermediates, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
+	for _, use := range r.uses() {
+		_, wrong := leaf.Verify(x509.VerifyOptions{
+			Roots: roots, Intermediates: intermediates, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{use},
+		})
+		err = errors.Join(err, wrong)
+	}
 	return err
 }
 
@@ -85,16 +88,21 @@ func checkLeaf(leaf *x509.Certificate, r *Request) error {
 		return errors.New("it is for another key")
 	case leaf.IsCA:
 		return errors.New("it is a CA")
-	case len(leaf.DNSNames)+len(leaf.EmailAddresses)+len(leaf.IPAddresses) > 0 || len(leaf.URIs) != len(own.uris()):
+	case len(leaf.EmailAddresses) > 0 || !r.sameServers(leaf) || len(leaf.URIs) != len(own.uris()):
 		return errors.New("it has other alternative names")
 	case leaf.Subject.CommonName != own.commonName || len(leaf.Subject.Names) != 1:
 		return fmt.Errorf("its subject is %q", leaf.Subject)
-	case !slices.Equal(leaf.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}) || len(leaf.UnknownExtKeyUsage) > 0:
-		return errors.New("it is not for TLS clients only")
+	case !sameUses(leaf.ExtKeyUsage, r.uses()) || len(leaf.UnknownExtKeyUsage) > 0:
+		return errors.New("it is for something else than TLS clients, and servers where names of one were asked for")
 	case leaf.KeyUsage&^(x509.KeyUsageDigitalSignature|x509.KeyUsageKeyAgreement|x509.KeyUsageKeyEncipherment) != 0:
 		return errors.New("its key may be used for more than TLS")
 	}
 	return nil
+}
+
+// sameUses tells whether two lists hold the same, in any order.
+func sameUses(got, want []x509.ExtKeyUsage) bool {
+	return slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)))
 }
 
 func poolOf(all []*x509.Certificate) *x509.CertPool {

@@ -3,7 +3,11 @@
 package certificate
 
 import (
+	"crypto/x509"
+	"net"
+	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -28,6 +32,36 @@ func namesOf(principal string) subjectNames {
 	}
 	last := principal[strings.LastIndexByte(principal, '/')+1:]
 	return subjectNames{commonName: last[:min(len(last), maxCommonName)], uri: uri} // ASCII, as SPIFFE says
+}
+
+// uses are those of a request's certificate: TLS clients, and servers if it has names of one.
+func (r *Request) uses() []x509.ExtKeyUsage {
+	if r.ForServer() {
+		return []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	}
+	return []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+}
+
+// ips gives the addresses as x509 wants them.
+func (r *Request) ips() []net.IP {
+	var all []net.IP
+	for _, address := range r.Addresses {
+		all = append(all, address.AsSlice())
+	}
+	return all
+}
+
+// sameServers tells whether a certificate has exactly the names of servers that were asked for, in any order.
+func (r *Request) sameServers(leaf *x509.Certificate) bool {
+	dns := slices.Clone(leaf.DNSNames)
+	slices.Sort(dns)
+	addresses := make([]netip.Addr, 0, len(leaf.IPAddresses))
+	for _, ip := range leaf.IPAddresses {
+		address, _ := netip.AddrFromSlice(ip)
+		addresses = append(addresses, address.Unmap())
+	}
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	return slices.Equal(dns, r.DNSNames) && slices.Equal(addresses, r.Addresses)
 }
 
 // uris gives the URI as x509 wants it.

@@ -10,9 +10,12 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/pem"
+	"net/netip"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
 	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
 )
 
@@ -23,19 +26,28 @@ const MaxCSR = 16 << 10
 type Request struct {
 	Principal string
 	PEM       []byte
+	DNSNames  []string // of a server, as are Addresses; sorted, without repeats
+	Addresses []netip.Addr
 	publicKey any // *ecdsa.PublicKey on P-256, or ed25519.PublicKey
 }
+
+// MaxServerNames bounds names and addresses of a server in one request (spec/limits.md).
+const MaxServerNames = 16
+
+// ForServer tells whether the certificate is to be for TLS servers too.
+func (r *Request) ForServer() bool { return len(r.DNSNames)+len(r.Addresses) > 0 }
 
 var (
 	oidCommonName = asn1.ObjectIdentifier{2, 5, 4, 3}
 	oidAltNames   = asn1.ObjectIdentifier{2, 5, 29, 17}
 )
 
-// ParseRequest reads a signing request of a principal. The names in it, if any, must be his own [CL-IDN-020]; what else
-// it asks for is not looked at, because nothing of it gets into the certificate.
+// ParseRequest reads a signing request of a principal. The names in it, if any, must be his own [CL-IDN-020], or those
+// of servers that his grant allows [CL-IDN-026]; what else it asks for is not looked at, because nothing of it gets into
+// the certificate.
 //
 // Errors: request-invalid, not-authorized.
-func ParseRequest(text, principal string) (*Request, error) {
+func ParseRequest(text, principal string, allowed policy.ServerNames) (*Request, error) {
 	if len(text) > MaxCSR {
 		return nil, invalid("csr: it has more than %d bytes", MaxCSR)
 	}
@@ -57,7 +69,11 @@ func ParseRequest(text, principal string) (*Request, error) {
 	if err := checkNames(csr, principal); err != nil {
 		return nil, err
 	}
-	return &Request{principal, pem.EncodeToMemory(block), csr.PublicKey}, nil
+	r := &Request{Principal: principal, PEM: pem.EncodeToMemory(block), publicKey: csr.PublicKey}
+	if err := r.takeServerNames(csr, allowed); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // checkKey takes keys on P-256 and Ed25519 only [CL-IDN-021].
@@ -84,7 +100,7 @@ func checkNames(csr *x509.CertificateRequest, principal string) error {
 			return notOwn(principal, "subject")
 		}
 	}
-	if len(csr.DNSNames)+len(csr.EmailAddresses)+len(csr.IPAddresses) > 0 {
+	if len(csr.EmailAddresses) > 0 {
 		return notOwn(principal, "subject alternative names")
 	}
 	for _, uri := range csr.URIs {
@@ -92,7 +108,7 @@ func checkNames(csr *x509.CertificateRequest, principal string) error {
 			return notOwn(principal, "URI")
 		}
 	}
-	return checkOtherNames(csr.Extensions, len(csr.URIs), principal)
+	return checkOtherNames(csr.Extensions, len(csr.URIs)+len(csr.DNSNames)+len(csr.IPAddresses), principal)
 }
 
 // checkOtherNames refuses kinds of alternative names that x509 passes over.
@@ -107,6 +123,34 @@ func checkOtherNames(extensions []pkix.Extension, known int, principal string) e
 		}
 	}
 	return nil
+}
+
+// takeServerNames takes over the names of servers that the grant allows, and refuses others.
+func (r *Request) takeServerNames(csr *x509.CertificateRequest, allowed policy.ServerNames) error {
+	if len(csr.DNSNames)+len(csr.IPAddresses) > MaxServerNames {
+		return invalid("csr: it has more than %d names of servers", MaxServerNames)
+	}
+	for _, name := range csr.DNSNames {
+		if !allowed.AllowsDNS(name) {
+			return notGranted(name)
+		}
+		r.DNSNames = append(r.DNSNames, name)
+	}
+	for _, ip := range csr.IPAddresses {
+		address, ok := netip.AddrFromSlice(ip)
+		if !ok || !allowed.AllowsAddress(address.Unmap()) {
+			return notGranted(ip.String())
+		}
+		r.Addresses = append(r.Addresses, address.Unmap())
+	}
+	slices.Sort(r.DNSNames)
+	slices.SortFunc(r.Addresses, netip.Addr.Compare)
+	r.DNSNames, r.Addresses = slices.Compact(r.DNSNames), slices.Compact(r.Addresses)
+	return nil
+}
+
+func notGranted(name string) error {
+	return refusal.New(refusal.NotAuthorized, "csr: %q is not among the server_names of the grant: the policy must name it", name)
 }
 
 func notOwn(principal, where string) error {

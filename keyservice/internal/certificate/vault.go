@@ -52,7 +52,7 @@ func (v *Vault) CAs() []*x509.Certificate { return *v.cas.Load() }
 // Sign implements Signer.
 func (v *Vault) Sign(ctx context.Context, r *Request, lifetime time.Duration) ([]*x509.Certificate, error) {
 	own := namesOf(r.Principal)
-	request := vault.SignRequest{CSR: string(r.PEM), CommonName: own.commonName, Lifetime: lifetime}
+	request := vault.SignRequest{CSR: string(r.PEM), CommonName: own.commonName, Lifetime: lifetime, DNSNames: r.DNSNames, Addresses: r.Addresses}
 	if own.uri != nil {
 		request.URI = own.uri.String()
 	}

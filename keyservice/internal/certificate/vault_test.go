@@ -35,6 +35,9 @@ func onVault(t *testing.T, server *testvault.Server) *vault.Store {
 	server.Write(t, "sys/mounts/"+mount, map[string]any{"type": "pki", "config": map[string]any{"max_lease_ttl": "43800h"}})
 	server.Write(t, mount+"/root/generate/internal", root("Cipherlane CA"))
 	server.Write(t, mount+"/roles/cipherlane", role)
+	forServers := maps.Clone(role)
+	forServers["server_flag"], forServers["allow_ip_sans"] = true, true
+	server.Write(t, mount+"/roles/cipherlane-servers", forServers)
 	o := vault.Defaults()
 	o.Addresses, o.CA, o.Timeout = []string{server.Address}, server.CA, 2*time.Second
 	o.Transit, o.KV, o.Login.Token = place.Transit, place.KV, &vault.TokenLogin{File: place.TokenFile}
@@ -56,12 +59,15 @@ func (v *Vault) lookNow() { v.looked.Store(0) }
 func TestVaultPKI(t *testing.T) {
 	server := testvault.Dev(t, true)
 	store := onVault(t, server)
-	ca, err := OpenVault(t.Context(), store.PKI(mount, "cipherlane"))
+	ca, err := OpenVault(t.Context(), store.PKI(mount, "cipherlane", "cipherlane-servers"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Run("good", func(t *testing.T) { testVaultSigns(t, ca) })
 	t.Run("roles", func(t *testing.T) { testVaultRoles(t, server, store) })
+	t.Run("servers", func(t *testing.T) {
+		testVaultServers(t, ca, must(OpenVault(t.Context(), store.PKI(mount, "cipherlane", ""))))
+	})
 	t.Run("rollover", func(t *testing.T) { testVaultRollover(t, server, ca) })
 	t.Run("faults", func(t *testing.T) { testVaultFaults(t, server, store, ca) })
 	testvault.Report(t, "vault, PKI: ran")
@@ -71,7 +77,7 @@ func TestVaultPKI(t *testing.T) {
 func testVaultSigns(t *testing.T, ca *Vault) {
 	t.Helper()
 	for principal, key := range map[string]crypto.Signer{alice: p256(), "spiffe://example.org/bob": ed(), "batch-7": p256(), "Jürgen": ed()} {
-		r := must(ParseRequest(csr(key, nil), principal))
+		r := must(ParseRequest(csr(key, nil), principal, noServers))
 		issued, err := Issue(t.Context(), ca, r, time.Hour)
 		if err != nil {
 			t.Errorf("%s: %v", principal, err)
@@ -98,11 +104,11 @@ func testVaultRoles(t *testing.T, server *testvault.Server, store *vault.Store) 
 		changed := maps.Clone(role)
 		maps.Copy(changed, change)
 		server.Write(t, mount+"/roles/cipherlane", changed)
-		ca, err := OpenVault(t.Context(), store.PKI(mount, "cipherlane"))
+		ca, err := OpenVault(t.Context(), store.PKI(mount, "cipherlane", "cipherlane-servers"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if issued, err := Issue(t.Context(), ca, must(ParseRequest(csr(p256(), nil), alice)), time.Hour); err == nil {
+		if issued, err := Issue(t.Context(), ca, must(ParseRequest(csr(p256(), nil), alice, noServers)), time.Hour); err == nil {
 			t.Errorf("%s: handed on: %s", name, issued.Chain)
 		}
 	}
@@ -131,13 +137,13 @@ func testVaultRollover(t *testing.T, server *testvault.Server, ca *Vault) {
 
 func testVaultFaults(t *testing.T, server *testvault.Server, store *vault.Store, ca *Vault) {
 	t.Helper()
-	r := must(ParseRequest(csr(p256(), nil), alice))
-	for _, other := range []*vault.PKI{store.PKI("nowhere", "cipherlane"), store.PKI("sys", "x")} {
+	r := must(ParseRequest(csr(p256(), nil), alice, noServers))
+	for _, other := range []*vault.PKI{store.PKI("nowhere", "cipherlane", "cipherlane-servers"), store.PKI("sys", "x", "cipherlane-servers")} {
 		if _, err := OpenVault(t.Context(), other); err == nil {
 			t.Error("a mount without a CA was opened")
 		}
 	}
-	otherRole := &Vault{pki: store.PKI(mount, "other")}
+	otherRole := &Vault{pki: store.PKI(mount, "other", "cipherlane-servers")}
 	otherRole.cas.Store(ca.cas.Load())
 	if _, err := Issue(t.Context(), otherRole, r, time.Hour); err == nil {
 		t.Error("a role that is not allowed signed")

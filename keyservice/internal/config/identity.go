@@ -15,6 +15,7 @@ import (
 type Certificates struct {
 	CA              string // CAEmbedded or CAVault
 	Mount, Role     string // of Vault's PKI engine
+	ServerRole      string // signs for servers; may be empty
 	BootstrapTokens bool   // whether they are taken: then a client certificate is not required in the handshake
 }
 
@@ -75,18 +76,30 @@ func (c *Config) certificatesField() field {
 			"ca":               strictyaml.Must(word(&read.CA, CAEmbedded, CAVault)),
 			"pki":              given(&pki, strictyaml.TextInto(&read.Mount)),
 			"role":             given(&pki, strictyaml.TextInto(&read.Role)),
+			"server_role":      given(&pki, strictyaml.TextInto(&read.ServerRole)),
 			"bootstrap_tokens": strictyaml.TruthInto(&read.BootstrapTokens),
 		})
 		if err == nil && pki && read.CA != CAVault {
-			err = n.Errorf("pki and role go with ca: vault only")
+			err = n.Errorf("pki, role and server_role go with ca: vault only")
 		}
 		if err == nil {
-			if wrong := vault.CheckPKI(read.Mount, read.Role); wrong != nil || strings.Contains(read.Role, "/") {
-				err = n.Errorf("pki and role are a mount and a name in Vault: %v", wrong)
-			}
+			err = read.checkRoles(n)
 		}
 		return err
 	}}
+}
+
+func (c *Certificates) checkRoles(n node) error {
+	roles := []string{c.Role}
+	if c.ServerRole != "" {
+		roles = append(roles, c.ServerRole)
+	}
+	for _, role := range roles {
+		if wrong := vault.CheckPKI(c.Mount, role); wrong != nil || strings.Contains(role, "/") {
+			return n.Errorf("pki, role and server_role are a mount and names in Vault: %v", wrong)
+		}
+	}
+	return nil
 }
 
 // given notes that a member is there.

@@ -144,6 +144,13 @@ func TestMistakesOfCombination(t *testing.T) {
 		"{principals: [p], actions: [admin], scopes: [t]}",
 		"{principals: [p], actions: [destroy]}",
 		"{principals: [p], actions: [revoke], lifetime: 1h}",
+		"{principals: [p], actions: [revoke], server_names: [a]}",
+		"{principals: [p], actions: [certificate], server_names: []}",
+		"{principals: [p], actions: [certificate], server_names: [a..b]}",
+		"{principals: [p], actions: [certificate], server_names: [A.example.org]}",
+		"{principals: [p], actions: [certificate], server_names: [\"10.0.0.*\"]}",
+		"{principals: [p], actions: [certificate], server_names: [\"10.0.0.0/8\"]}",
+		"{principals: [p], actions: [certificate], server_names: [\"fe80::1%eth0\"]}",
 		"{principals: [p, \"spiffe://example.org/**/x\"], actions: [admin]}",
 		"{principals: [\"team/**\"], actions: [admin]}",
 		"{principals: [\"**\"], actions: [admin]}",
@@ -211,10 +218,10 @@ func TestActionsAreApart(t *testing.T) {
 func TestLifetimes(t *testing.T) {
 	p := parse(t, head+"grants:\n  - {principals: [a], actions: [certificate]}\n"+
 		"  - {principals: [b], actions: [certificate], lifetime: 24h, not_after: 2026-12-01T00:00:00Z}\n")
-	if got, err := p.Certificate(Asker{Principal: "a"}); err != nil || got != time.Hour {
+	if got, err := p.Certificate(Asker{Principal: "a"}); err != nil || got.Lifetime != time.Hour {
 		t.Error(got, err)
 	}
-	if got, err := p.Certificate(Asker{Principal: "b", Time: instant(t, "2026-11-30T22:00:00Z")}); err != nil || got != 2*time.Hour {
+	if got, err := p.Certificate(Asker{Principal: "b", Time: instant(t, "2026-11-30T22:00:00Z")}); err != nil || got.Lifetime != 2*time.Hour {
 		t.Error(got, err)
 	}
 	if got, err := p.Certificate(Asker{Principal: "c"}); codeOf(err) != refusal.NotAuthorized {

@@ -31,7 +31,9 @@ func (p *Policy) Explain(who Asker, action Action, name string) Explanation {
 		a.scope = name
 		e.Err = p.Rotate(a.Asker, name)
 	case action == ActionCertificate:
-		e.Decision.Lease.ExpiresIn, e.Err = p.Certificate(a.Asker)
+		var granted CertificateGrant
+		granted, e.Err = p.Certificate(a.Asker)
+		e.Decision.Lease.ExpiresIn = granted.Lifetime
 	default:
 		a.scope = name
 		e.Err = p.Allows(a.Asker, action, name)

@@ -8,24 +8,31 @@ import (
 	"strings"
 )
 
-// glob is a compiled pattern. In patterns of principals no wildcard matches '/', so that a pattern does not reach over
-// a SPIFFE path segment.
+// glob is a compiled pattern.
 type glob struct {
-	pattern   []rune
-	principal bool
-	slashes   int // of a pattern that ended in /**, which is cut off; else 0
+	pattern []rune
+	stop    rune // what no wildcard matches
+	slashes int  // of a pattern that ended in /**, which is cut off; else 0
 }
+
+// What no wildcard matches: in principals, so that a pattern does not reach over a SPIFFE path segment; in the names of
+// servers, so that it does not reach over a label.
+const (
+	anything    rune = 0
+	inPrincipal rune = '/'
+	inServer    rune = '.'
+)
 
 const (
 	below  = "/**"
 	spiffe = "spiffe://"
 )
 
-func newGlob(pattern string, principal bool) glob {
-	if prefix, cut := strings.CutSuffix(pattern, below); cut && principal && strings.HasPrefix(pattern, spiffe) {
-		return glob{[]rune(prefix), true, strings.Count(prefix, "/")}
+func newGlob(pattern string, stop rune) glob {
+	if prefix, cut := strings.CutSuffix(pattern, below); cut && stop == inPrincipal && strings.HasPrefix(pattern, spiffe) {
+		return glob{[]rune(prefix), stop, strings.Count(prefix, "/")}
 	}
-	return glob{[]rune(pattern), principal, 0}
+	return glob{[]rune(pattern), stop, 0}
 }
 
 // above cuts a name before the segments that /** stands for; false when there are none. No wildcard matches a slash,
@@ -80,7 +87,7 @@ func (g glob) matchesOne(pattern, c rune) bool {
 }
 
 // wild tells whether a wildcard may stand for c.
-func (g glob) wild(c rune) bool { return !g.principal || c != '/' }
+func (g glob) wild(c rune) bool { return g.stop == anything || c != g.stop }
 
 func matchesAny(globs []glob, name string) bool {
 	runes := []rune(name)
@@ -102,7 +109,7 @@ func NewPrincipals(patterns []string) (Principals, error) {
 		if err := checkPrincipalPattern(pattern); err != nil {
 			return Principals{}, fmt.Errorf("invalid name %q: %w", pattern, err)
 		}
-		p.globs = append(p.globs, newGlob(pattern, true))
+		p.globs = append(p.globs, newGlob(pattern, inPrincipal))
 	}
 	return p, nil
 }

@@ -9,18 +9,19 @@ import (
 
 // grant is a rule of the list grants.
 type grant struct {
-	number     int    // from 1, as in the file
-	line       int    // of the file
-	name       string // may be empty
-	principals []glob
-	actions    map[Action]bool
-	topics     []glob
-	scopes     []glob
-	lease      *Lease        // nil: the policy's
-	lifetime   time.Duration // of certificates
-	from, to   time.Time     // zero: open
-	windows    []window      // none: always
-	condition  *condition    // nil: none
+	number      int    // from 1, as in the file
+	line        int    // of the file
+	name        string // may be empty
+	principals  []glob
+	actions     map[Action]bool
+	topics      []glob
+	scopes      []glob
+	lease       *Lease        // nil: the policy's
+	lifetime    time.Duration // of certificates
+	serverNames ServerNames
+	from, to    time.Time  // zero: open
+	windows     []window   // none: always
+	condition   *condition // nil: none
 }
 
 // title names the grant in messages.

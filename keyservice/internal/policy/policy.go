@@ -120,17 +120,22 @@ func (p *Policy) Allows(who Asker, action Action, scope string) error {
 	return err
 }
 
-// Certificate decides whether somebody may have a certificate for the name that he has, and for how long. It ends with
-// what granted it, as a lease does.
+// CertificateGrant says what certificate somebody may have for the name that he has.
+type CertificateGrant struct {
+	Lifetime time.Duration // it ends with what granted it, as a lease does
+	Servers  ServerNames   // what may stand in it beside his name
+}
+
+// Certificate decides whether somebody may have a certificate.
 //
 // Errors: not-authorized.
-func (p *Policy) Certificate(who Asker) (time.Duration, error) {
+func (p *Policy) Certificate(who Asker) (CertificateGrant, error) {
 	a := newAsk(who, ActionCertificate, "", "")
 	granted, end, err := p.grantFor(a, nil)
 	if err != nil {
-		return 0, err
+		return CertificateGrant{}, err
 	}
-	return Lease{ExpiresIn: granted.lifetime}.until(end, a.Time).ExpiresIn, nil
+	return CertificateGrant{Lease{ExpiresIn: granted.lifetime}.until(end, a.Time).ExpiresIn, granted.serverNames}, nil
 }
 
 // grantFor gives the first grant that matches, and when it ends. trace, if not nil, is told what became of every grant

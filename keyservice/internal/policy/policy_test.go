@@ -133,16 +133,16 @@ func TestGlobAgainstRegexp(t *testing.T) {
 	source := rand.New(rand.NewPCG(seed, 0))
 	for range 20_000 {
 		pattern, name := random(source, "a*?/.", 7), random(source, "ab/.", 7)
-		for _, principal := range []bool{false, true} {
+		for _, stop := range []rune{anything, inPrincipal, inServer} {
 			one := "(?s:.)"
-			if principal {
-				one = "[^/]"
+			if stop != anything {
+				one = "[^" + string(stop) + "]"
 			}
 			quoted := regexp.QuoteMeta(pattern)
 			quoted = strings.ReplaceAll(strings.ReplaceAll(quoted, `\*`, one+"*"), `\?`, one)
 			want := regexp.MustCompile("^(?:" + quoted + ")$").MatchString(name)
-			if got := newGlob(pattern, principal).matches([]rune(name)); got != want {
-				t.Fatalf("pattern %q, name %q, principal %v: %v", pattern, name, principal, got)
+			if got := newGlob(pattern, stop).matches([]rune(name)); got != want {
+				t.Fatalf("pattern %q, name %q, stop %q: %v", pattern, name, stop, got)
 			}
 		}
 	}
@@ -157,7 +157,7 @@ func random(source *rand.Rand, from string, most int) string {
 }
 
 func TestGlobEndsSoon(t *testing.T) {
-	g := newGlob(strings.Repeat("*a", 120), false)
+	g := newGlob(strings.Repeat("*a", 120), anything)
 	start := time.Now()
 	if g.matches([]rune(strings.Repeat("a", 100) + strings.Repeat("b", 149))) {
 		t.Fatal("matched")

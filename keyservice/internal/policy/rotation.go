@@ -44,7 +44,7 @@ func (p *Policy) readRotation(n node) error {
 	_, err := n.List(func(item node) error {
 		rule := rotationRule{Rotation: DefaultRotation}
 		err := item.Members(fields{
-			"scopes":  {Required: true, Read: globList(&rule.scopes, checkTopicPattern, false)},
+			"scopes":  {Required: true, Read: globList(&rule.scopes, checkTopicPattern, anything)},
 			"every":   {Read: func(n node) (err error) { rule.Every, err = n.Duration(minEvery, maxEvery, time.Second); return err }},
 			"records": {Read: func(n node) error { return readCount(n, &rule.Records) }},
 			"bytes":   {Read: func(n node) error { return readBytes(n, &rule.Bytes) }},

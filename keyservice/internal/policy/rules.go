@@ -50,7 +50,7 @@ func readTopicRule(n node) (topicRule, error) {
 	var rule topicRule
 	var plaintext string
 	err := n.Members(fields{
-		"topics":    {Required: true, Read: globList(&rule.topics, checkTopicPattern, false)},
+		"topics":    {Required: true, Read: globList(&rule.topics, checkTopicPattern, anything)},
 		"mode":      {Required: true, Read: oneOf(&rule.mode, Encrypt, Clear, Forbid)},
 		"scope":     {Read: scopeInto(&rule.scope)},
 		"plaintext": {Read: oneOf(&plaintext, "reject", "accept")},
@@ -66,10 +66,10 @@ func (g *grant) read(n node) error {
 	hasLifetime := false
 	err := n.Members(fields{
 		"name":       field(g.readName),
-		"principals": {Required: true, Read: globList(&g.principals, checkPrincipalPattern, true)},
+		"principals": {Required: true, Read: globList(&g.principals, checkPrincipalPattern, inPrincipal)},
 		"actions":    {Required: true, Read: g.readActions},
-		"topics":     {Read: globList(&g.topics, checkTopicPattern, false)},
-		"scopes":     {Read: globList(&g.scopes, checkTopicPattern, false)},
+		"topics":     {Read: globList(&g.topics, checkTopicPattern, anything)},
+		"scopes":     {Read: globList(&g.scopes, checkTopicPattern, anything)},
 		"lease": {Read: func(n node) error {
 			g.lease = new(Lease)
 			return readLease(n, g.lease)
@@ -79,10 +79,11 @@ func (g *grant) read(n node) error {
 			g.lifetime, err = n.Duration(MinLifetime, MaxLifetime, time.Second)
 			return err
 		}},
-		"not_before": strictyaml.InstantInto(&g.from),
-		"not_after":  strictyaml.InstantInto(&g.to),
-		"windows":    field(g.readWindows),
-		"when":       field(g.readCondition),
+		"server_names": field(g.serverNames.read),
+		"not_before":   strictyaml.InstantInto(&g.from),
+		"not_after":    strictyaml.InstantInto(&g.to),
+		"windows":      field(g.readWindows),
+		"when":         field(g.readCondition),
 	})
 	if err == nil {
 		err = g.check(n, hasLifetime)
@@ -148,6 +149,7 @@ func (g *grant) check(n node, hasLifetime bool) error {
 		{!onScopes && g.scopes != nil, `only rotate and destroy are granted on scopes: "scopes" has no meaning here`},
 		{!onTopics && g.lease != nil, "only encrypt and decrypt have a lease"},
 		{!g.actions[ActionCertificate] && hasLifetime, "only certificate has a lifetime"},
+		{!g.actions[ActionCertificate] && g.serverNames.given, "only certificate has server_names"},
 		{!g.to.IsZero() && !g.from.Before(g.to), "not_after is not later than not_before"},
 	} {
 		if rule.broken {

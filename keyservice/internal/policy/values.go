@@ -37,7 +37,7 @@ func scopeInto(target *string) func(node) error {
 	}
 }
 
-func globList(target *[]glob, check func(string) error, principal bool) func(node) error {
+func globList(target *[]glob, check func(string) error, stop rune) func(node) error {
 	return func(n node) error {
 		_, err := n.List(func(item node) error {
 			text, err := item.Text()
@@ -47,7 +47,7 @@ func globList(target *[]glob, check func(string) error, principal bool) func(nod
 			if err := check(text); err != nil {
 				return item.Errorf("invalid name %q: %v", text, err)
 			}
-			*target = append(*target, newGlob(text, principal))
+			*target = append(*target, newGlob(text, stop))
 			return nil
 		})
 		return err

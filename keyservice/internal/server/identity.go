@@ -49,7 +49,7 @@ func (s *Server) openSigner(ctx context.Context, c *config.Certificates) (certif
 	if !ok {
 		return nil, errors.New("ca: vault needs store.vault")
 	}
-	opened, err := certificate.OpenVault(ctx, inVault.PKI(c.Mount, c.Role))
+	opened, err := certificate.OpenVault(ctx, inVault.PKI(c.Mount, c.Role, c.ServerRole))
 	if err != nil {
 		return nil, err
 	}

@@ -53,12 +53,12 @@ func (s *Service) checkRequest(call Call, csr string) (*certificate.Request, tim
 	if s.Signer == nil {
 		return nil, 0, refusal.New(refusal.NotFound, "this key service signs no certificates (certificates, in its configuration)")
 	}
-	lifetime, err := s.Policies.Current().Certificate(call.Asker())
+	granted, err := s.Policies.Current().Certificate(call.Asker())
 	if err != nil {
 		return nil, 0, err
 	}
-	request, err := certificate.ParseRequest(csr, call.Principal)
-	return request, lifetime, err
+	request, err := certificate.ParseRequest(csr, call.Principal, granted.Servers)
+	return request, granted.Lifetime, err
 }
 
 func (s *Service) redeem(ctx context.Context, hash *token.Hash) error {

@@ -6,19 +6,25 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/files"
+	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
 )
 
 // PKI is a role of a PKI engine.
 type PKI struct {
-	client      *client
-	mount, role string
+	client                  *client
+	mount, role, serverRole string
 }
 
-// PKI gives a role of a PKI engine, with the store's login.
-func (s *Store) PKI(mount, role string) *PKI { return &PKI{s.client, mount, role} }
+// PKI gives two roles of a PKI engine, with the store's login: one that signs for clients, and one for servers that are
+// clients too. The latter may be empty: then nothing is signed for servers.
+func (s *Store) PKI(mount, role, serverRole string) *PKI {
+	return &PKI{s.client, mount, role, serverRole}
+}
 
 // CheckPKI says what is wrong with the names of a mount and a role, or nil.
 func CheckPKI(mount, role string) error {
@@ -32,21 +38,42 @@ func CheckPKI(mount, role string) error {
 type SignRequest struct {
 	CSR        string // PEM
 	CommonName string
-	URI        string // may be empty
+	URI        string   // may be empty
+	DNSNames   []string // of a server, as are Addresses; may be empty
+	Addresses  []netip.Addr
 	Lifetime   time.Duration
+}
+
+func (r SignRequest) forServer() bool { return len(r.DNSNames)+len(r.Addresses) > 0 }
+
+func (r SignRequest) addresses() []string {
+	texts := make([]string, len(r.Addresses))
+	for i, address := range r.Addresses {
+		texts[i] = address.String()
+	}
+	return texts
 }
 
 // Sign has a request signed: a chain from the leaf up without roots, as Vault gives it. The caller checks what it says.
 func (p *PKI) Sign(ctx context.Context, r SignRequest) ([]*x509.Certificate, error) {
-	path := p.mount + "/sign/" + p.role
+	role := p.role
+	if r.forServer() {
+		role = p.serverRole
+	}
+	if role == "" {
+		return nil, refusal.New(refusal.NotAuthorized, "this key service has no role in Vault that signs for servers (certificates.server_role)")
+	}
+	path := p.mount + "/sign/" + role
 	request := struct {
 		CSR        string `json:"csr"`
 		CommonName string `json:"common_name"`
 		URI        string `json:"uri_sans,omitzero"`
+		DNSNames   string `json:"alt_names,omitzero"`
+		Addresses  string `json:"ip_sans,omitzero"`
 		TTL        string `json:"ttl"`
 		NoCNInSANs bool   `json:"exclude_cn_from_sans"`
 		Format     string `json:"format"`
-	}{r.CSR, r.CommonName, r.URI, r.Lifetime.String(), true, "pem"}
+	}{r.CSR, r.CommonName, r.URI, strings.Join(r.DNSNames, ","), strings.Join(r.addresses(), ","), r.Lifetime.String(), true, "pem"}
 	var answer struct {
 		Data struct {
 			Certificate string   `json:"certificate"`
