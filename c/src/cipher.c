@@ -131,11 +131,11 @@ EVP_CIPHER_CTX *cl_cipher_new(const cl_algorithms *algorithms, const uint8_t key
     return context;
 }
 
-/* Sets the IV (and, reading, the tag) and feeds the additional data; the key schedule in the context stays. */
-static bool start(EVP_CIPHER_CTX *context, const cl_aead_input *input, const OSSL_PARAM *parameters)
+/* Sets the IV and feeds the additional data; the key schedule in the context stays. */
+static bool start(EVP_CIPHER_CTX *context, const cl_aead_input *input)
 {
     int ignored = 0;
-    if (EVP_CipherInit_ex2(context, NULL, NULL, input->iv, -1, parameters) != 1) {
+    if (EVP_CipherInit_ex2(context, NULL, NULL, input->iv, -1, NULL) != 1) {
         return false;
     }
     for (size_t i = 0; i < 3; i++) {
@@ -159,9 +159,11 @@ cl_code cl_cipher_encrypt(EVP_CIPHER_CTX *context, const cl_aead_input *input, u
 {
     int ignored = 0;
     uint8_t *tag = out + input->text.size;
-    bool done = start(context, input, NULL) && transform(context, input->text, out) &&
-                EVP_CipherFinal_ex(context, tag, &ignored) == 1 &&
-                EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, (int)CL_TAG_SIZE, tag) == 1;
+    OSSL_PARAM parameters[] = {octets(OSSL_CIPHER_PARAM_AEAD_TAG, tag, CL_TAG_SIZE), OSSL_PARAM_construct_end()};
+    bool done =
+        start(context, input) && transform(context, input->text, out) &&
+        EVP_CipherFinal_ex(context, tag, &ignored) == 1 &&
+        EVP_CIPHER_CTX_get_params(context, parameters) == 1; /* what EVP_CIPHER_CTX_ctrl does, without its detours */
     return done ? CL_OK : CL_INTERNAL;
 }
 
@@ -171,7 +173,8 @@ cl_code cl_cipher_decrypt(EVP_CIPHER_CTX *context, const cl_aead_input *input, c
     int ignored = 0;
     uint8_t none[CL_TAG_SIZE];
     const OSSL_PARAM parameters[] = {octets(OSSL_CIPHER_PARAM_AEAD_TAG, tag, CL_TAG_SIZE), OSSL_PARAM_construct_end()};
-    bool done = start(context, input, parameters) && transform(context, input->text, out);
+    bool done = start(context, input) && EVP_CIPHER_CTX_set_params(context, parameters) == 1 &&
+                transform(context, input->text, out);
     bool authentic = done && EVP_CipherFinal_ex(context, none, &ignored) == 1;
     if (!authentic && input->text.size > 0) {
         OPENSSL_cleanse(out, input->text.size);
