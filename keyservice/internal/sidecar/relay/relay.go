@@ -1,0 +1,219 @@
+// Package relay carries the requests of one connection to a broker and the responses back, past a chain of handlers. Frames that no
+// handler wants to see are copied as bytes.
+package relay
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/flow"
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/wire"
+)
+
+// Options are the same for all connections.
+type Options struct {
+	Chain    *flow.Chain
+	Budget   *wire.Budget
+	MaxFrame int           // bytes, in both directions
+	InFlight int           // requests without an answer, on one connection; more are not read
+	Drain    time.Duration // from the end of reading requests to the close
+	Stall    time.Duration // for which a peer may leave a frame half sent; more for large ones
+}
+
+// Errors of a peer.
+var (
+	ErrFrame      = errors.New("the length of a frame is out of range")
+	ErrUnexpected = errors.New("the broker sent a response that no request waits for")
+)
+
+// relay is one connection.
+type relay struct {
+	Options
+	conn             *flow.Conn
+	client, upstream wire.Stream
+	requests         *wire.Reader
+	responses        *wire.Reader
+	toBroker         *wire.Writer
+
+	queue queue
+
+	mu      sync.Mutex // of the next two
+	drained bool       // no request is read any more
+	within  bool       // a request is being read
+	force   func()
+}
+
+// Serve relays until either side or the connection's time ends; it closes both streams. It gives nil when the client or the broker
+// closed between two frames, or when the connection was drained.
+func Serve(ctx context.Context, conn *flow.Conn, client, upstream wire.Stream, o Options) error {
+	r := &relay{
+		Options: o, conn: conn, client: client, upstream: upstream,
+		requests: wire.NewReader(client), responses: wire.NewReader(upstream),
+		toBroker: wire.NewWriter(upstream),
+		queue:    newQueue(o.InFlight, wire.NewWriter(client)),
+	}
+	r.requests.BeforeWait = r.toBroker.Flush
+	r.responses.BeforeWait = r.queue.flush
+	return r.run(ctx)
+}
+
+// run ends both directions as soon as one fails or is through.
+func (r *relay) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.force = func() { cancel(errDone) }
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return protect(func() error { return r.sendAll(ctx) }) })
+	group.Go(func() error { return protect(func() error { return r.deliverAll(ctx) }) })
+	group.Go(func() error {
+		<-ctx.Done()
+		_ = r.client.Close()
+		_ = r.upstream.Close()
+		r.queue.close()
+		return context.Cause(ctx)
+	})
+	r.conn.OnDrain(func(string) { r.drain() })
+	defer r.conn.Stop()
+	err := group.Wait()
+	r.requests.Close()
+	r.responses.Close()
+	if errors.Is(err, errDone) {
+		return nil
+	}
+	return err
+}
+
+// errDone ends the group without being an error.
+var errDone = errors.New("done")
+
+// protect ends one connection, not the program, when the code for it panics.
+func protect(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return do()
+}
+
+// drain stops reading requests at the end of a frame: one that is being read is still sent on.
+func (r *relay) drain() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.drained {
+		return
+	}
+	r.drained = true
+	if !r.within {
+		_ = r.client.SetReadDeadline(time.Now())
+	}
+	time.AfterFunc(r.Drain, r.force)
+}
+
+func (r *relay) draining() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.drained
+}
+
+// begin and end enclose the reading of a request.
+func (r *relay) begin(size int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.within = true
+	return r.client.SetReadDeadline(r.patience(r.requests, size))
+}
+
+func (r *relay) end() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.within = false
+	if r.drained {
+		return nil
+	}
+	return r.client.SetReadDeadline(time.Time{})
+}
+
+// slowest is how many bytes of a frame must come each second, beside the time of Stall.
+const slowest = 32 << 10
+
+// patience is when a frame must be there: no time if it is already.
+func (r *relay) patience(from *wire.Reader, size int) time.Time {
+	if from.Buffered() >= 4+size {
+		return time.Time{}
+	}
+	return time.Now().Add(r.Stall + time.Duration(size/slowest)*time.Second)
+}
+
+// sendAll is the client's direction.
+func (r *relay) sendAll(ctx context.Context) error {
+	for {
+		size, err := r.next(r.requests)
+		switch {
+		case errors.Is(err, io.EOF):
+			return r.finish(ctx, leaveWithin)
+		case err != nil && r.draining():
+			return r.finish(ctx, r.Drain)
+		case err != nil:
+			return fmt.Errorf("reading a request: %w", err)
+		}
+		if err := errors.Join(r.begin(size), r.send(ctx, size), r.end()); err != nil {
+			return fmt.Errorf("sending a request on: %w", err)
+		}
+		if r.draining() {
+			return r.finish(ctx, r.Drain)
+		}
+	}
+}
+
+// leaveWithin is how long the answers to a client that has closed are waited for: closing earlier could make the broker lose what
+// the client sent last.
+const leaveWithin = 2 * time.Second
+
+// finish waits until everything that was read is answered.
+func (r *relay) finish(ctx context.Context, limit time.Duration) error {
+	if err := r.toBroker.Flush(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	r.queue.wait(ctx)
+	return errDone
+}
+
+// next gives the size of the next frame.
+func (r *relay) next(from *wire.Reader) (int, error) {
+	p, err := from.Peek(4)
+	if err != nil {
+		return 0, err
+	}
+	size := int64(int32(binary.BigEndian.Uint32(p))) // #nosec G115 -- signed on the wire
+	if size < 4 || size > int64(r.MaxFrame) {
+		return 0, fmt.Errorf("%w: %d, expected 4 to %d", ErrFrame, size, r.MaxFrame)
+	}
+	return int(size), nil
+}
+
+// whole gives a frame with its length: in the reader's buffer if it fits there, else in memory of the budget.
+func (r *relay) whole(ctx context.Context, from *wire.Reader, size int) (p []byte, release func(), err error) {
+	if 4+size <= wire.BufferSize {
+		p, err = from.Peek(4 + size)
+		return p, func() { from.Discard(4 + size) }, err
+	}
+	frame, err := r.Budget.Get(ctx, 4+size)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := from.ReadFull(frame.Bytes); err != nil {
+		frame.Put()
+		return nil, nil, err
+	}
+	return frame.Bytes, frame.Put, nil
+}

@@ -1,0 +1,82 @@
+// The broker's direction.
+
+package relay
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/flow"
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/protocol"
+)
+
+// deliverAll is the broker's direction.
+func (r *relay) deliverAll(ctx context.Context) error {
+	for {
+		size, err := r.next(r.responses)
+		if errors.Is(err, io.EOF) {
+			return errDone
+		}
+		if err != nil {
+			return fmt.Errorf("reading a response: %w", err)
+		}
+		if err := r.deliver(ctx, size); err != nil {
+			return fmt.Errorf("delivering a response: %w", err)
+		}
+	}
+}
+
+// deliver takes one response.
+func (r *relay) deliver(ctx context.Context, size int) error {
+	p, err := r.responses.Peek(8)
+	if err != nil {
+		return err
+	}
+	x := r.queue.head()
+	if x == nil {
+		return ErrUnexpected
+	}
+	if got := int32(binary.BigEndian.Uint32(p[4:])); got != x.CorrelationID { // #nosec G115 -- signed on the wire
+		return fmt.Errorf("%w: correlation id %d, expected %d", ErrUnexpected, got, x.CorrelationID)
+	}
+	x.ResponseSize = size
+	if r.Chain.Wants(x.Key, x.Version).Response == flow.Body {
+		err = r.deliverDecoded(ctx, x, size)
+	} else {
+		err = r.deliverBytes(ctx, x, size)
+	}
+	if err != nil {
+		return err
+	}
+	return r.queue.pop()
+}
+
+func (r *relay) deliverBytes(ctx context.Context, x *flow.Exchange, size int) error {
+	if err := r.Chain.Response(ctx, x); err != nil {
+		return err
+	}
+	return r.responses.CopyTo(r.queue.out, 4+size)
+}
+
+func (r *relay) deliverDecoded(ctx context.Context, x *flow.Exchange, size int) error {
+	frame, release, err := r.whole(ctx, r.responses, size)
+	if err != nil {
+		return err
+	}
+	defer release()
+	response, header, err := protocol.DecodeResponse(x.Key, x.Version, frame[4:])
+	if err != nil {
+		return err
+	}
+	x.Response = response
+	if err := r.Chain.Response(ctx, x); err != nil {
+		return err
+	}
+	if !x.ResponseChanged() {
+		return r.queue.out.Write(frame)
+	}
+	return r.queue.out.Write(protocol.AppendResponse(make([]byte, 0, len(frame)+spare), frame[4:4+header], x.Response))
+}
