@@ -6,67 +6,68 @@ import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
-import java.util.Set;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import kafka.server.KafkaConfig;
 import kafka.server.KafkaRaftServer;
 import kafka.tools.StorageTool;
-import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.AdminClientConfig;
-import org.apache.kafka.clients.admin.NewTopic;
-import org.apache.kafka.common.Uuid;
-import org.apache.kafka.common.errors.TopicExistsException;
-import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.utils.Time;
 
 /**
- * One Kafka broker and controller in this process. It is the server that {@code kafka.Kafka} runs,
- * without that class's handling of arguments and signals.
+ * One Kafka broker and controller in this process, by itself or one of a cluster. It is the server
+ * that {@code kafka.Kafka} runs, without that class's handling of arguments and signals.
  *
- * <p>Thread-safe in so far as {@link #stop()} may come from another thread at any time.
+ * <p>Thread-safe in so far as {@link #close()} may come from another thread at any time.
  */
-final class Broker {
-  private static final int READY_SECONDS = 30;
+final class Broker implements Service {
   private static final int STOP_SECONDS = 20;
 
   private final WorkFolder folder;
   private final Options options;
   private volatile KafkaRaftServer server;
-  private volatile String bootstrap;
 
   Broker(WorkFolder folder, Options options) {
     this.folder = folder;
     this.options = options;
   }
 
-  /** Returns once the broker answers clients and has the topics of the options. */
-  void start() throws Exception {
-    int port = options.port() == 0 ? FreePort.reserve() : options.port();
-    bootstrap = "127.0.0.1:" + port;
-    Properties settings = Settings.of(options, folder.logDir(), port, FreePort.reserve());
+  @Override
+  public Ready start() throws Exception {
+    Member member = options.member().isPresent() ? options.member().get() : Member.alone();
+    String address = "127.0.0.1:" + (options.port() == 0 ? FreePort.reserve() : options.port());
+    List<Listener> listeners = new ArrayList<>();
+    Map<String, String> addresses = new LinkedHashMap<>();
+    for (Listener listener : options.listeners()) {
+      Listener placed = listener.placed();
+      listeners.add(placed);
+      if (placed.forClients()) {
+        addresses.put(placed.name(), placed.address());
+      }
+    }
+    Properties settings = Settings.of(options, member, address, listeners, folder.logDir());
     try (OutputStream out = Files.newOutputStream(folder.settingsFile())) {
       settings.store(out, "written anew at every start");
     }
-    format();
+    format(member.clusterId());
     server = new KafkaRaftServer(KafkaConfig.fromProps(settings), Time.SYSTEM);
     server.startup();
-    try (Admin admin =
-        Admin.create(Map.of(AdminClientConfig.BOOTSTRAP_SERVERS_CONFIG, bootstrap))) {
-      admin.describeCluster().nodes().get(READY_SECONDS, TimeUnit.SECONDS);
-      createTopics(admin);
-    }
+    Topics.create(address, 1, options.topics());
+    return new Ready(
+        options.member().map(Member::id).orElse(null),
+        address,
+        addresses,
+        ProcessHandle.current().pid(),
+        folder.path().toString(),
+        folder.logDir().toString(),
+        List.of());
   }
 
-  String bootstrap() {
-    return bootstrap;
-  }
-
-  void awaitEnd() {
+  @Override
+  public void awaitEnd() {
     server.awaitShutdown();
   }
 
@@ -74,7 +75,8 @@ final class Broker {
    * Stops the broker; does nothing if it has not been started. Gives up after a while: Kafka itself
    * would wait minutes for a controller that does not answer.
    */
-  void stop() {
+  @Override
+  public void close() {
     if (server == null) {
       return;
     }
@@ -93,62 +95,17 @@ final class Broker {
   }
 
   /** A folder that was used before keeps its records. */
-  private void format() throws IOException {
+  private void format(String clusterId) throws IOException {
     if (Files.exists(folder.logDir().resolve("meta.properties"))) {
       return;
     }
     ByteArrayOutputStream said = new ByteArrayOutputStream();
-    String[] args = {
-      "format",
-      "--cluster-id",
-      Uuid.randomUuid().toString(),
-      "--config",
-      folder.settingsFile().toString()
-    };
+    String settings = folder.settingsFile().toString();
+    String[] args = {"format", "--cluster-id", clusterId, "--config", settings};
     int exitCode = StorageTool.execute(args, new PrintStream(said, true, StandardCharsets.UTF_8));
     if (exitCode != 0) {
       throw new IOException(
           "cannot format " + folder.logDir() + ": " + said.toString(StandardCharsets.UTF_8));
-    }
-  }
-
-  private void createTopics(Admin admin) throws Exception {
-    for (Map.Entry<String, Integer> topic : options.topics().entrySet()) {
-      try {
-        admin
-            .createTopics(List.of(new NewTopic(topic.getKey(), topic.getValue(), (short) 1)))
-            .all()
-            .get();
-      } catch (ExecutionException e) {
-        if (!(e.getCause()
-            instanceof TopicExistsException)) { // left by an earlier run in the same folder
-          throw e;
-        }
-      }
-    }
-    awaitTopics(admin);
-  }
-
-  /** The controller knows a new topic a moment before the broker serves it. */
-  private void awaitTopics(Admin admin) throws Exception {
-    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(READY_SECONDS);
-    while (!serves(admin, options.topics().keySet())) {
-      if (System.nanoTime() > deadline) {
-        throw new TimeoutException("a new topic is not served after " + READY_SECONDS + " s");
-      }
-      Thread.sleep(20);
-    }
-  }
-
-  private static boolean serves(Admin admin, Set<String> topics) throws Exception {
-    try {
-      admin.describeTopics(topics).allTopicNames().get(READY_SECONDS, TimeUnit.SECONDS);
-      return true;
-    } catch (ExecutionException e) {
-      if (e.getCause() instanceof UnknownTopicOrPartitionException) {
-        return false;
-      }
-      throw e;
     }
   }
 }

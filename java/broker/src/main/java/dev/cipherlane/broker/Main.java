@@ -1,21 +1,20 @@
 package dev.cipherlane.broker;
 
-import com.fasterxml.jackson.core.json.JsonWriteFeature;
-import com.fasterxml.jackson.databind.json.JsonMapper;
+import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStream;
-import java.io.OutputStream;
+import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
-import java.util.LinkedHashMap;
-import java.util.Map;
 import net.sourceforge.argparse4j.inf.ArgumentParserException;
 import net.sourceforge.argparse4j.internal.HelpScreenException;
 import org.apache.logging.log4j.LogManager;
 
 /**
- * The program: reads the options, starts the broker, says so in one line of JSON, and stops it when
- * told to. How the broker is set up is in {@link Settings}, how it runs in {@link Broker}.
+ * The program: reads the options, starts a broker or a cluster, says so in one line of JSON, and
+ * stops it when told to. How a broker is set up is in {@link Settings}, how it runs in {@link
+ * Broker}; a cluster is in {@link Cluster}.
  */
 public final class Main {
   private static final int FAILED = 1;
@@ -50,15 +49,15 @@ public final class Main {
     System.setOut(System.err);
     WorkFolder folder = WorkFolder.open(options);
     sendLogsTo(folder.logFile());
-    Broker broker = new Broker(folder, options);
-    Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(broker, folder), "stop"));
+    Service service =
+        options.cluster() > 1 ? new Cluster(folder, options, stdout) : new Broker(folder, options);
+    Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(service, folder), "stop"));
     if (options.untilStdinCloses()) {
-      exitWhenClosed(System.in);
+      exitWhenClosed(System.in, service);
     }
-    broker.start();
-    stdout.println(readyLine(broker, folder));
+    stdout.println(service.start().line());
     stdout.flush();
-    broker.awaitEnd();
+    service.awaitEnd();
     System.exit(FAILED); // reached only if the broker ended by itself; its log says why
   }
 
@@ -68,36 +67,26 @@ public final class Main {
     System.setProperty("log4j2.configurationFile", "classpath:broker-log4j2.xml");
   }
 
-  private static String readyLine(Broker broker, WorkFolder folder) throws IOException {
-    Map<String, Object> line = new LinkedHashMap<>();
-    line.put("bootstrap", broker.bootstrap());
-    line.put("pid", ProcessHandle.current().pid());
-    line.put("dir", folder.path().toString());
-    line.put("log_dir", folder.logDir().toString());
-    // ASCII only: the reader need not know this process's character set.
-    return JsonMapper.builder()
-        .enable(JsonWriteFeature.ESCAPE_NON_ASCII)
-        .build()
-        .writeValueAsString(line);
-  }
-
-  private static void exitWhenClosed(InputStream in) {
-    Thread thread = new Thread(() -> readToEnd(in), "until-stdin-closes");
+  private static void exitWhenClosed(InputStream in, Service service) {
+    Thread thread = new Thread(() -> readToEnd(in, service), "until-stdin-closes");
     thread.setDaemon(true);
     thread.start();
   }
 
-  private static void readToEnd(InputStream in) {
-    try {
-      in.transferTo(OutputStream.nullOutputStream());
+  private static void readToEnd(InputStream in, Service service) {
+    try (BufferedReader lines =
+        new BufferedReader(new InputStreamReader(in, StandardCharsets.US_ASCII))) {
+      for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+        service.obey(line);
+      }
     } catch (IOException e) {
       System.err.println("cipherlane-broker: standard input broke, stopping: " + e.getMessage());
     }
     System.exit(0);
   }
 
-  private static void stop(Broker broker, WorkFolder folder) {
-    broker.stop();
+  private static void stop(Service service, WorkFolder folder) {
+    service.close();
     LogManager.shutdown();
     folder.close();
   }

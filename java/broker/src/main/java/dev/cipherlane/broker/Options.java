@@ -5,11 +5,13 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Function;
 import net.sourceforge.argparse4j.ArgumentParsers;
 import net.sourceforge.argparse4j.impl.Arguments;
 import net.sourceforge.argparse4j.inf.Argument;
 import net.sourceforge.argparse4j.inf.ArgumentParser;
 import net.sourceforge.argparse4j.inf.ArgumentParserException;
+import net.sourceforge.argparse4j.inf.ArgumentType;
 import net.sourceforge.argparse4j.inf.Namespace;
 import org.apache.kafka.common.errors.InvalidTopicException;
 import org.apache.kafka.common.internals.Topic;
@@ -24,6 +26,9 @@ import org.apache.kafka.common.internals.Topic;
  * @param untilStdinCloses whether to stop at the end of standard input
  * @param topics to create, name to number of partitions
  * @param set more broker settings, name to value
+ * @param listeners beside the one in plaintext
+ * @param cluster number of brokers
+ * @param member which one of a cluster this process is; empty if it is none
  */
 record Options(
     Optional<Path> dir,
@@ -32,15 +37,19 @@ record Options(
     boolean autoCreate,
     boolean untilStdinCloses,
     Map<String, Integer> topics,
-    Map<String, String> set) {
+    Map<String, String> set,
+    List<Listener> listeners,
+    int cluster,
+    Optional<Member> member) {
   static final int MAX_PARTITIONS = 1000;
+  static final int MAX_CLUSTER = 9;
 
   private static final String DESCRIPTION =
       """
-      Starts a real Kafka broker (KRaft, one process) on free ports of 127.0.0.1, for tests, demos and benchmarks. \
-      When it is ready it prints one line of JSON with the address for clients (bootstrap), its process id, its folder \
-      and the folder of the stored records (log_dir). Warnings go to standard error, everything else to broker.log in \
-      its folder.""";
+      Starts a real Kafka broker (KRaft, one process), or a cluster of them, on free ports of 127.0.0.1, for tests, \
+      demos and benchmarks. When it is ready it prints one line of JSON with the address for clients (bootstrap), its \
+      process id, its folder and the folder of the stored records (log_dir); for a cluster also the same of each node. \
+      Warnings go to standard error, everything else to broker.log in its folder.""";
   private static final String EPILOG =
       """
       Stop it with Ctrl-C or SIGTERM. Exit codes: 0 standard input closed, 1 the broker failed, 2 bad option, 130 or \
@@ -57,7 +66,19 @@ record Options(
         given.getBoolean("auto_create"),
         given.getBoolean("until_stdin_closes"),
         merge(parser, "--topics", given.getList("topics")),
-        merge(parser, "--set", given.getList("set")));
+        merge(parser, "--set", given.getList("set")),
+        Optional.ofNullable(given.<Listener>getList("listener")).orElse(List.of()),
+        cluster(parser, given),
+        Optional.ofNullable(given.<Member>get("member")));
+  }
+
+  private static int cluster(ArgumentParser parser, Namespace given)
+      throws ArgumentParserException {
+    int cluster = given.getInt("cluster");
+    if (cluster > 1 && given.getInt("port") != 0) {
+      throw new ArgumentParserException("--port is for one broker, not for a --cluster", parser);
+    }
+    return cluster;
   }
 
   private static ArgumentParser parser() {
@@ -75,6 +96,24 @@ record Options(
         .type(Options::setting)
         .action(Arguments.append())
         .help("any other broker setting, for example log.segment.bytes=1048576; may be repeated");
+    parser
+        .addArgument("--cluster")
+        .metavar("N")
+        .type((p, arg, value) -> number(p, arg, value, MAX_CLUSTER))
+        .setDefault(1)
+        .help(
+            "N brokers that are controllers too, each a process that may be killed and paused; topics have N copies"
+                + " and need N-1 (min.insync.replicas). With --until-stdin-closes a line 'start ID' starts one again"
+                + " and prints its line of JSON");
+    parser
+        .addArgument("--listener")
+        .metavar("NAME:PROTOCOL[:PORT]")
+        .type(as(Listener::parse))
+        .action(Arguments.append())
+        .help(
+            "one more listener, for example TLS:SSL, on a free port that the line of JSON has in listeners; set it up"
+                + " with --set listener.name.tls.ssl.…; CONTROLLER:SSL is the controllers' own; may be repeated");
+    parser.addArgument("--member").type(as(Member::parse)).help(Arguments.SUPPRESS);
     flag(
         parser,
         "--auto-create",
@@ -99,6 +138,17 @@ record Options(
 
   private static void flag(ArgumentParser parser, String name, String help) {
     parser.addArgument(name).action(Arguments.storeTrue()).help(help);
+  }
+
+  /** Makes a type of an option of what reads its text. */
+  private static <T> ArgumentType<T> as(Function<String, T> parse) {
+    return (parser, arg, value) -> {
+      try {
+        return parse.apply(value);
+      } catch (IllegalArgumentException e) {
+        throw bad(parser, arg, value, e.getMessage());
+      }
+    };
   }
 
   private static int port(ArgumentParser parser, Argument arg, String value)

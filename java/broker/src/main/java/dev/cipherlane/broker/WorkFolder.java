@@ -56,6 +56,11 @@ final class WorkFolder implements AutoCloseable {
     return path;
   }
 
+  /** Whether it is deleted at the end. */
+  boolean temporary() {
+    return temporary;
+  }
+
   /** Where the broker stores records. */
   Path logDir() {
     return path.resolve("data");

@@ -22,6 +22,9 @@ class OptionsTest {
     assertThat(options.keep() || options.autoCreate() || options.untilStdinCloses()).isFalse();
     assertThat(options.topics()).isEmpty();
     assertThat(options.set()).isEmpty();
+    assertThat(options.listeners()).isEmpty();
+    assertThat(options.cluster()).isEqualTo(1);
+    assertThat(options.member()).isEmpty();
   }
 
   @Test
@@ -37,6 +40,18 @@ class OptionsTest {
     assertThat(options.keep() && options.autoCreate() && options.untilStdinCloses()).isTrue();
     assertThat(options.topics()).isEqualTo(Map.of("a", 1, "b", 1000, "c", 2));
     assertThat(options.set()).isEqualTo(Map.of("k", "v=w", "l", ""));
+  }
+
+  @Test
+  void readsThoseOfACluster() throws ArgumentParserException {
+    String line = "--cluster 3 --listener TLS:SSL --listener CONTROLLER:SASL_SSL:9093";
+
+    Options options = Options.parse(line.split(" "));
+    Options member = Options.parse(new String[] {"--member", "2/x/1@10,2@11"});
+
+    assertThat(options.cluster()).isEqualTo(3);
+    assertThat(options.listeners()).hasToString("[TLS:SSL, CONTROLLER:SASL_SSL:9093]");
+    assertThat(member.member().orElseThrow()).hasToString("2/x/1@10,2@11");
   }
 
   @ParameterizedTest
@@ -68,6 +83,19 @@ class OptionsTest {
           --set =v                   | KEY=VALUE
           --set node.id=2            | set by this program
           --set k=v --set k=w        | given twice
+          --set listeners=A://:1     | set by this program
+          --cluster 0                | not a number from 1 to 9
+          --cluster 10               | not a number from 1 to 9
+          --cluster 3 --port 9092    | for one broker
+          --listener TLS             | NAME:PROTOCOL
+          --listener tls:SSL         | NAME:PROTOCOL
+          --listener TLS:SSL:1:2     | NAME:PROTOCOL
+          --listener PLAINTEXT:SSL   | always there
+          --listener TLS:TLS         | none of
+          --listener TLS:SSL:0       | not a number from 1 to 65535
+          --member 1                 | ID/CLUSTER/CONTROLLERS
+          --member 1/x/2@3           | no controller for node 1
+          --member 1/x/a@b           | input string
           """)
   void refuses(String line, String why) {
     assertThatThrownBy(() -> Options.parse(line.split(" ")))

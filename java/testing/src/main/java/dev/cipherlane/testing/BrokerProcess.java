@@ -7,6 +7,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
@@ -15,7 +17,7 @@ import java.util.stream.Stream;
 
 /**
  * A real Kafka broker as a child process, for tests: {@code try (var broker =
- * BrokerProcess.start()) { ... }}.
+ * BrokerProcess.start()) { ... }}; or a cluster of them, with {@code start("--cluster", "3")}.
  *
  * <p>It runs the jar of the module {@code broker}, found through the system property {@value
  * #JAR_PROPERTY}, in a Java virtual machine of its own, so that no class of the server reaches the
@@ -27,7 +29,7 @@ public final class BrokerProcess implements AutoCloseable {
   /** System property with the path of the broker's jar; the parent POM sets it for every test. */
   public static final String JAR_PROPERTY = "cipherlane.broker.jar";
 
-  private static final int START_SECONDS = 60;
+  private static final int START_SECONDS = 120;
   private static final int STOP_SECONDS = 30;
   private static final List<String> JVM_FLAGS =
       List.of("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1");
@@ -35,11 +37,29 @@ public final class BrokerProcess implements AutoCloseable {
   private final Process process;
   private final Tail stderr;
   private final ReadyLine ready;
+  private final Map<Integer, Node> nodes = new TreeMap<>();
 
   private BrokerProcess(Process process, Tail stderr, ReadyLine ready) {
     this.process = process;
     this.stderr = stderr;
     this.ready = ready;
+    for (ReadyLine node : ready.nodes()) {
+      nodes.put(nodes.size() + 1, Node.of(nodes.size() + 1, node));
+    }
+  }
+
+  /**
+   * One broker of a cluster.
+   *
+   * @param id from 1
+   * @param bootstrap its address for clients
+   * @param pid of its process
+   * @param logDir where it stores records
+   */
+  public record Node(int id, String bootstrap, long pid, Path logDir) {
+    private static Node of(int id, ReadyLine ready) {
+      return new Node(id, ready.bootstrap(), ready.pid(), ready.logDir());
+    }
   }
 
   /**
@@ -49,7 +69,7 @@ public final class BrokerProcess implements AutoCloseable {
    *     lists them
    * @return the broker, which answers clients
    * @throws IllegalStateException if the jar has not been built
-   * @throws IOException if it does not start within 60 seconds; the message has its standard error
+   * @throws IOException if it does not start within 120 seconds; the message has its standard error
    */
   public static BrokerProcess start(String... options) throws IOException {
     return start(JVM_FLAGS, List.of(options));
@@ -63,7 +83,7 @@ public final class BrokerProcess implements AutoCloseable {
    *     lists them
    * @return the broker, which answers clients
    * @throws IllegalStateException if the jar has not been built
-   * @throws IOException if it does not start within 60 seconds; the message has its standard error
+   * @throws IOException if it does not start within 120 seconds; the message has its standard error
    */
   public static BrokerProcess start(List<String> jvmFlags, List<String> options)
       throws IOException {
@@ -134,6 +154,103 @@ public final class BrokerProcess implements AutoCloseable {
    */
   public String bootstrap() {
     return ready.bootstrap();
+  }
+
+  /**
+   * Tells where clients connect to another listener than the one in plaintext.
+   *
+   * @param name as in {@code --listener NAME:PROTOCOL}
+   * @return the value for {@code bootstrap.servers}
+   * @throws IllegalArgumentException if the broker was not started with that listener
+   */
+  public String bootstrap(String name) {
+    if (!ready.listeners().containsKey(name)) {
+      throw new IllegalArgumentException(
+          "no listener " + name + " among " + ready.listeners().keySet());
+    }
+    return ready.listeners().get(name);
+  }
+
+  /**
+   * Lists the brokers of a cluster, as they are now: one that was started again has another id of
+   * its process.
+   *
+   * @return in the order of their ids; empty if this was not started with {@code --cluster}
+   */
+  public synchronized List<Node> nodes() {
+    return List.copyOf(nodes.values());
+  }
+
+  /**
+   * Ends one broker of a cluster as a crash would; {@link #startNode} starts it again.
+   *
+   * @param id of the node
+   */
+  public void killNode(int id) {
+    ProcessHandle node = handle(id);
+    node.destroyForcibly();
+    node.onExit().join();
+  }
+
+  /**
+   * Stops one broker of a cluster from doing anything, while its connections stay open, until
+   * {@link #resumeNode}.
+   *
+   * @param id of the node
+   * @throws IOException if that cannot be done
+   */
+  public void pauseNode(int id) throws IOException {
+    signal("-STOP", id);
+  }
+
+  /**
+   * Lets a paused broker go on.
+   *
+   * @param id of the node
+   * @throws IOException if that cannot be done
+   */
+  public void resumeNode(int id) throws IOException {
+    signal("-CONT", id);
+  }
+
+  /**
+   * Starts one broker of a cluster again, with its folder and ports, after {@link #killNode}.
+   *
+   * @param id of the node
+   * @throws IOException if it does not start; the message has the standard error of the cluster
+   */
+  public synchronized void startNode(int id) throws IOException {
+    node(id);
+    process.outputWriter(StandardCharsets.US_ASCII).append("start " + id + "\n").flush();
+    String line = firstLine(process);
+    if (line.startsWith("{\"error\"")) {
+      throw new IOException("node " + id + " did not start: " + line + "\n" + stderr.soFar());
+    }
+    nodes.put(id, Node.of(id, ReadyLine.parse(line)));
+  }
+
+  private void signal(String signal, int id) throws IOException {
+    String pid = String.valueOf(node(id).pid());
+    try {
+      if (new ProcessBuilder("kill", signal, pid).start().waitFor() != 0) {
+        throw new IOException("kill " + signal + " " + pid + " failed");
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new IOException("interrupted", e);
+    }
+  }
+
+  private ProcessHandle handle(int id) {
+    return ProcessHandle.of(node(id).pid())
+        .orElseThrow(() -> new IllegalStateException("node " + id + " does not run"));
+  }
+
+  private synchronized Node node(int id) {
+    if (!nodes.containsKey(id)) {
+      throw new IllegalArgumentException("no node " + id + " among " + nodes.keySet());
+    }
+    return nodes.get(id);
   }
 
   /**

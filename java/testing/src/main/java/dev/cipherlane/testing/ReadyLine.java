@@ -1,51 +1,59 @@
 package dev.cipherlane.testing;
 
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParseException;
+import com.google.gson.JsonParser;
 import java.io.IOException;
 import java.nio.file.Path;
-import java.util.regex.MatchResult;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 
-/**
- * The one line of JSON that the broker prints when it is ready. Parsed here by hand, because this
- * module has no dependencies and the line is flat: strings and a number.
- */
-record ReadyLine(String bootstrap, long pid, Path dir, Path logDir) {
-  private static final Pattern ESCAPE = Pattern.compile("\\\\(?:u([0-9a-fA-F]{4})|(.))");
+/** The line of JSON that a broker, or a cluster, prints when it is ready. */
+record ReadyLine(
+    String bootstrap,
+    Map<String, String> listeners,
+    long pid,
+    Path dir,
+    Path logDir,
+    List<ReadyLine> nodes) {
 
   static ReadyLine parse(String line) throws IOException {
+    try {
+      return read(JsonParser.parseString(line).getAsJsonObject());
+    } catch (JsonParseException | IllegalStateException | NumberFormatException e) {
+      throw new IOException("cannot read its answer: " + line, e);
+    }
+  }
+
+  private static ReadyLine read(JsonObject line) {
+    Map<String, String> listeners = new HashMap<>();
+    if (line.has("listeners")) {
+      for (var listener : line.getAsJsonObject("listeners").entrySet()) {
+        listeners.put(listener.getKey(), listener.getValue().getAsString());
+      }
+    }
+    List<ReadyLine> nodes = new ArrayList<>();
+    if (line.has("nodes")) {
+      for (JsonElement node : line.getAsJsonArray("nodes")) {
+        nodes.add(read(node.getAsJsonObject()));
+      }
+    }
     return new ReadyLine(
         string(line, "bootstrap"),
-        Long.parseLong(find(line, "pid", "(\\d{1,18})")),
+        listeners,
+        Long.parseLong(string(line, "pid")),
         Path.of(string(line, "dir")),
-        Path.of(string(line, "log_dir")));
+        Path.of(string(line, "log_dir")),
+        nodes);
   }
 
-  private static String string(String line, String name) throws IOException {
-    return ESCAPE
-        .matcher(find(line, name, "\"((?:[^\"\\\\]|\\\\.)*)\""))
-        .replaceAll(ReadyLine::unescape);
-  }
-
-  private static String find(String line, String name, String value) throws IOException {
-    Matcher matcher = Pattern.compile("[{,]\"" + name + "\":" + value + "[,}]").matcher(line);
-    if (!matcher.find()) {
-      throw new IOException("no \"" + name + "\" in its answer: " + line);
+  private static String string(JsonObject line, String name) {
+    if (!line.has(name) || !line.get(name).isJsonPrimitive()) {
+      throw new JsonParseException("no \"" + name + "\"");
     }
-    return matcher.group(1);
-  }
-
-  /**
-   * The broker's folder may have a quotation mark, a backslash or a control character in its name,
-   * nothing worse.
-   */
-  private static String unescape(MatchResult escape) {
-    if (escape.group(1) != null) {
-      return Matcher.quoteReplacement(String.valueOf((char) Integer.parseInt(escape.group(1), 16)));
-    }
-    String letter = escape.group(2);
-    int control = "bfnrt".indexOf(letter);
-    return Matcher.quoteReplacement(
-        control < 0 ? letter : "\b\f\n\r\t".substring(control, control + 1));
+    return line.get(name).getAsString();
   }
 }
