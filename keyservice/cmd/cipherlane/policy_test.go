@@ -3,11 +3,22 @@
 package main
 
 import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/cipherlane/cipherlane/keyservice/internal/operator"
 	"github.com/cipherlane/cipherlane/keyservice/internal/testservice"
 )
 
@@ -106,4 +117,81 @@ func TestRollover(t *testing.T) {
 	if got := tool(t, "--config", k.Operator, "token", "create", "alice"); got.code != 1 || !strings.Contains(got.errors, "bootstrap_tokens") {
 		t.Errorf("%+v", got)
 	}
+}
+
+// tokenPolicy lets the operator make tokens, and alice have a certificate.
+const tokenPolicy = operatorPolicy + `  - principals: ["spiffe://dev.cipherlane/alice"]
+    actions: [certificate]
+`
+
+// startWithTokens starts a key service that gives certificates for bootstrap tokens.
+func startWithTokens(t *testing.T) *testservice.KeyService {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "dev")
+	const config = `listen: 127.0.0.1:8443
+tls: {certificate: server.pem, key: server-key.pem, client_ca: ca.pem}
+policy: policy.yaml
+store: {embedded: {path: keys.db, kek: kek.json}}
+audit: {file: audit.jsonl}
+certificates: {ca: embedded, bootstrap_tokens: true}
+`
+	err := os.Mkdir(dir, 0o700)
+	for name, text := range map[string]string{"policy.yaml": tokenPolicy, "keyservice.yaml": config} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return testservice.StartKeyServiceIn(t, dir)
+}
+
+// [CL-IDN-010] A token that the tool made is good for one certificate.
+func TestTokenCreate(t *testing.T) {
+	k := startWithTokens(t)
+	var made operator.Token
+	asks(t, k, &made, "token", "create", "--expires-in", "1m", "spiffe://dev.cipherlane/alice")
+	if made.Principal != "spiffe://dev.cipherlane/alice" || made.ExpiresIn != 60 {
+		t.Errorf("%q for %d s", made.Principal, made.ExpiresIn)
+	}
+	for _, want := range []int{http.StatusOK, http.StatusUnauthorized} {
+		if got := useToken(t, k, made.Token); got != want {
+			t.Errorf("status %d, want %d", got, want)
+		}
+	}
+	shows(t, k, []string{"token", "create", "spiffe://dev.cipherlane/alice"}, "Good once, within 1h 0m", "spiffe://dev.cipherlane/alice")
+}
+
+// useToken asks for a certificate with a token, without a certificate, and gives the status.
+func useToken(t *testing.T, k *testservice.KeyService, token string) int {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(map[string]string{"csr": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := operator.TLSConfig(k.CA, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, k.URL+"/v1/certificate", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+token)
+	transport := &http.Transport{TLSClientConfig: cfg}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
 }
