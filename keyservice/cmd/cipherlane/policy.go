@@ -94,8 +94,8 @@ func decidingRule(e policy.Explanation) string {
 type policyExplainCommand struct {
 	Policy    string            `arg:"" type:"existingfile" help:"The policy file."`
 	Principal string            `arg:"" help:"Who asks: a SPIFFE id or a common name."`
-	Action    string            `arg:"" enum:"encrypt,decrypt,rotate,destroy,certificate,revoke,admin" help:"What for: ${enum}."`
-	Name      string            `arg:"" optional:"" help:"The topic (encrypt, decrypt) or the scope (rotate, destroy)."`
+	Action    string            `arg:"" enum:"encrypt,decrypt,rotate,destroy,certificate,revoke,admin,read,write,manage,describe,group,transaction,cluster,access" help:"What for: ${enum}."`
+	Name      string            `arg:"" optional:"" help:"The topic, the scope (rotate, destroy), the consumer group (group), the transactional id (transaction) or the principal (access)."`
 	At        time.Time         `placeholder:"TIME" help:"When, such as 2026-11-20T22:00:00+01:00; now by default."`
 	Remote    string            `placeholder:"ADDRESS" help:"From which address."`
 	Claim     map[string]string `placeholder:"NAME=VALUE" help:"A claim of a JWT. May be repeated."`
@@ -112,8 +112,14 @@ func (c *policyExplainCommand) Run(g *Globals, s *commandline.Streams) error {
 		return err
 	}
 	action := policy.Action(c.Action)
-	if (action.OnTopic() || action.OnScope()) != (c.Name != "") {
-		return fmt.Errorf("%s takes a topic (encrypt, decrypt), a scope (rotate, destroy), or no name (all others)", action)
+	switch on := action.On(); {
+	case on == policy.Nothing && c.Name != "":
+		return fmt.Errorf("%s takes no name", action)
+	case on != policy.Nothing && c.Name == "":
+		return fmt.Errorf("%s takes a name: %s", action, map[policy.Kind]string{
+			policy.OnTopic: "a topic", policy.OnScope: "a scope", policy.OnGroup: "a consumer group", policy.OnTransaction: "a transactional id",
+			policy.OnPrincipal: "the principal for whom is asked",
+		}[on])
 	}
 	e := p.Explain(who, action, c.Name)
 	if g.JSON {

@@ -98,7 +98,7 @@ func TestPolicyExplain(t *testing.T) {
 	if !answer.Allowed || answer.ExpiresIn != 300 {
 		t.Errorf("%+v", answer)
 	}
-	for _, args := range [][]string{{writer, "encrypt"}, {writer, "admin", "claims"}, {writer, "read", "claims"}, {writer, "encrypt", "a", "--remote", "x"}, {writer, "encrypt", "a", "--at", "today"}} {
+	for _, args := range [][]string{{writer, "encrypt"}, {writer, "admin", "claims"}, {writer, "peek", "claims"}, {writer, "group"}, {writer, "cluster", "x"}, {writer, "encrypt", "a", "--remote", "x"}, {writer, "encrypt", "a", "--at", "today"}} {
 		if got := tool(t, append([]string{"policy", "explain", policy}, args...)...); got.code == 0 {
 			t.Errorf("%v: %+v", args, got)
 		}

@@ -64,6 +64,8 @@ func New(s *service.Service, callers *identity.Verifier, meter Meter, log *slog.
 	mux.Handle("/v1/decryption-keys", a.route("decryption-keys", policy.ActionDecrypt, a.decryptionKeys))
 	mux.Handle("/v1/scopes/{scope}/rotate", a.route("rotate", policy.ActionRotate, a.rotate))
 	a.routeOperator(mux)
+	a.routeSidecars(mux)
+	mux.Handle("/v1/access", a.route("access", policy.ActionAccess, a.access))
 	mux.Handle("/v1/certificate", a.route("certificate", policy.ActionCertificate, a.certificate))
 	mux.Handle("/v1/tokens", a.route("token", service.ActionToken, a.newToken))
 	mux.Handle("/v1/ca/begin", a.route("ca-begin", service.ActionCA, a.rollCA(beginCA)))

@@ -40,7 +40,7 @@ func (a *api) decryptionKeys(ctx context.Context, call service.Call, w http.Resp
 		record.Topic = topic
 		return nil, a.service.Refuse(ctx, record, err)
 	}
-	if wait, ok := a.payForKids(call, len(kids)); !ok {
+	if wait, ok := a.payForMany(call, len(kids)); !ok {
 		x := &exchange{name: "decryption-keys", action: policy.ActionDecrypt, call: call, w: w, r: r}
 		return nil, a.tooMany(ctx, x, errRate, wait, "this principal asks for too many keys")
 	}

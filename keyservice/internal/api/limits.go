@@ -19,8 +19,8 @@ var (
 	errRate = fmt.Errorf("limits.principal is reached: %w", errBusy)
 )
 
-// kidsPerCall are the kids that cost as much as a call: each may be a line's part in the audit log.
-const kidsPerCall = 50
+// manyPerCall are the kids, or checks, that cost as much as a call: each may be a line's part in the audit log.
+const manyPerCall = 50
 
 // tooMany refuses a call and says when to ask again. Only the first such refusal of a while is recorded by itself [CL-AUD-007].
 func (a *api) tooMany(ctx context.Context, x *exchange, cause error, wait time.Duration, detail string) error {
@@ -38,9 +38,9 @@ func (a *api) tooMany(ctx context.Context, x *exchange, cause error, wait time.D
 	return refused
 }
 
-// payForKids takes from the principal's budget what a call for many keys costs beyond one.
-func (a *api) payForKids(call service.Call, kids int) (wait time.Duration, ok bool) {
-	return a.options.Limits.Take(call.Principal, kids/kidsPerCall, time.Now())
+// payForMany takes from the principal's budget what a call for many keys or checks costs beyond one.
+func (a *api) payForMany(call service.Call, many int) (wait time.Duration, ok bool) {
+	return a.options.Limits.Take(call.Principal, many/manyPerCall, time.Now())
 }
 
 // stranger refuses a caller that could not say who it is. Where no client certificate is needed, anybody may try, so all of them

@@ -197,9 +197,7 @@ func newPlanAnswer(p service.Plan) any {
 }
 
 func newLeasesAnswer(l service.Leases) any {
-	return leasesAnswer{l.Instance, l.Complete, each(l.Leases, func(l lease.Lease) leaseInfo {
-		return leaseInfo{l.ID(), l.Principal, l.Scope, l.Action, momentOf(l.Granted), momentOf(l.Renewed), momentOf(l.Expires), l.Renewals}
-	}), l.Next}
+	return leasesAnswer{l.Instance, l.Complete, each(l.Leases, newLeaseInfo), l.Next}
 }
 
 func newRevocationAnswer(r lease.Revocation) any { return formRevocation(r) }

@@ -53,12 +53,35 @@ type Record struct {
 	Code      string    `json:"code,omitzero"`
 	Serial    string    `json:"serial,omitzero"` // of a certificate
 
-	Count int `json:"count,omitzero"` // refusals for want of room that this line stands for, if not one
+	Count int `json:"count,omitzero"` // events that this line stands for, if not one
+
+	// Of what is done with a Kafka cluster, in lines of the key service and of sidecars.
+	Right       string `json:"right,omitzero"`       // the action of the policy that was asked for
+	Group       string `json:"group,omitzero"`       // the consumer group
+	Transaction string `json:"transaction,omitzero"` // the transactional id
+	ExpiresIn   int64  `json:"expires_in,omitzero"`  // seconds, of a lease
+
+	// Of a sidecar's lines.
+	Host       string   `json:"host,omitzero"`       // where the sidecar runs
+	Connection string   `json:"connection,omitzero"` // the sidecar's name for it
+	Client     string   `json:"client,omitzero"`     // client.id, as the client says
+	Process    *Process `json:"process,omitzero"`    // at the other end of a loopback connection
+	Records    int64    `json:"records,omitzero"`
+	Bytes      int64    `json:"bytes,omitzero"`
 
 	// Of the lines audit-start and audit-rotate.
 	Chain        string `json:"chain,omitzero"`         // name of the replica
 	PreviousFile string `json:"previous_file,omitzero"` // what the file before is called now
 	Cut          int    `json:"cut,omitzero"`           // bytes of an unfinished line that a crash left, and that were cut off
+}
+
+// Process is a program on the sidecar's host.
+type Process struct {
+	PID        int32             `json:"pid"`
+	UID        uint32            `json:"uid"`
+	Executable string            `json:"executable"`
+	SHA256     string            `json:"sha256"`
+	Labels     map[string]string `json:"labels,omitempty"`
 }
 
 // Line is a record as it stands in the log.
@@ -75,6 +98,13 @@ const (
 	ActionCheck  = "audit-check"
 	// ActionThrottled stands for refusals for want of room that were gathered.
 	ActionThrottled = "throttled"
+
+	// Of a sidecar, and ActionAccess also of the key service's answers to one.
+	ActionAccess  = "access"         // somebody was given a right, or refused it
+	ActionUse     = "access-use"     // a right was used on a connection for the first time
+	ActionEnd     = "access-end"     // a right was not used any more, or the connection ended: with what went through
+	ActionConnect = "connection"     // somebody connected
+	ActionLeave   = "connection-end" // and left
 )
 
 // MaxLine is the longest line in bytes, with its end (spec/limits.md).
@@ -90,6 +120,9 @@ func (r Record) objects() ([][]byte, error) {
 	r.Scope = shorten(r.Scope, names.MaxTopic)
 	r.Principal = shorten(r.Principal, names.MaxPrincipal)
 	r.Subject = shorten(r.Subject, names.MaxPrincipal)
+	r.Group = shorten(r.Group, names.MaxPrincipal)
+	r.Transaction = shorten(r.Transaction, names.MaxPrincipal)
+	r.Client = shorten(r.Client, names.MaxPrincipal)
 	var out [][]byte
 	for rest := r.Kids; ; {
 		r.Kids = rest[:min(len(rest), kidsPerLine)]

@@ -31,9 +31,16 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Variable("request.action", cel.StringType),
 		cel.Variable("request.topic", cel.StringType),
 		cel.Variable("request.scope", cel.StringType),
+		cel.Variable("request.group", cel.StringType),
+		cel.Variable("request.transaction", cel.StringType),
 		cel.Variable("request.time", cel.TimestampType),
 		cel.Variable("request.remote", cel.StringType),
 		cel.Variable("claims", cel.MapType(cel.StringType, cel.DynType)),
+		cel.Variable("process.given", cel.BoolType),
+		cel.Variable("process.uid", cel.IntType),
+		cel.Variable("process.executable", cel.StringType),
+		cel.Variable("process.sha256", cel.StringType),
+		cel.Variable("process.labels", cel.MapType(cel.StringType, cel.StringType)),
 		cel.Variable("certificate.given", cel.BoolType),
 		cel.Variable("certificate.common_name", cel.StringType),
 		cel.Variable("certificate.subject", cel.StringType),
@@ -98,7 +105,18 @@ func (c *condition) holds(a *ask) (holds bool, err error) {
 func variables(a *ask) map[string]any {
 	all := map[string]any{
 		"principal": a.Principal, "request.action": string(a.action), "request.topic": a.topic, "request.scope": a.scope,
-		"request.time": a.Time, "certificate.given": a.Certificate != nil, "claims": a.Claims,
+		"request.time": a.Time, "certificate.given": a.Certificate != nil, "claims": a.Claims, "process.given": a.Process != nil,
+		"request.group": "", "request.transaction": "",
+	}
+	switch a.action {
+	case ActionGroup:
+		all["request.group"] = a.name
+	case ActionTransaction:
+		all["request.transaction"] = a.name
+	default:
+	}
+	if p := a.Process; p != nil {
+		all["process.uid"], all["process.executable"], all["process.sha256"], all["process.labels"] = p.UID, p.Executable, p.SHA256, p.Labels
 	}
 	if a.Claims == nil {
 		all["claims"] = map[string]any{}

@@ -26,7 +26,13 @@ func (p *Policy) Explain(who Asker, action Action, name string) Explanation {
 	switch {
 	case action.OnTopic():
 		a.topic, a.scope = name, p.ruleFor(name).scopeOf(name)
-		e.Decision, e.Err = p.Topic(a.Asker, action, name)
+		e.Decision, e.Err = p.decideTopic(a.Asker, action, name)
+	case action.InKafka():
+		a.name = name
+		e.Decision, e.Err = p.Access(a.Asker, action, name)
+	case action == ActionAccess:
+		a.name = name
+		e.Err = p.MayAsk(a.Asker, name)
 	case action == ActionRotate:
 		a.scope = name
 		e.Err = p.Rotate(a.Asker, name)
@@ -43,6 +49,14 @@ func (p *Policy) Explain(who Asker, action Action, name string) Explanation {
 		e.Steps = append(e.Steps, p.topicStep(name))
 	}
 	return e
+}
+
+// decideTopic decides as the call does that the action belongs to.
+func (p *Policy) decideTopic(who Asker, action Action, topic string) (Decision, error) {
+	if action.InKafka() {
+		return p.Access(who, action, topic)
+	}
+	return p.Topic(who, action, topic)
 }
 
 func stepOf(g *grant, v verdict) Step {

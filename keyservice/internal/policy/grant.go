@@ -16,6 +16,9 @@ type grant struct {
 	actions     map[Action]bool
 	topics      []glob
 	scopes      []glob
+	groups      []glob
+	ids         []glob        // transactional ids
+	subjects    []glob        // principals for whom access may be asked
 	lease       *Lease        // nil: the policy's
 	lifetime    time.Duration // of certificates
 	serverNames ServerNames
@@ -38,7 +41,7 @@ type reason string
 const (
 	matches          reason = "matches"
 	otherAction      reason = "grants other actions"
-	otherName        reason = "names no such topic or scope"
+	otherName        reason = "names no such topic, scope or other thing"
 	otherPrincipal   reason = "names no such principal"
 	notYet           reason = "begins later (not_before)"
 	over             reason = "has ended (not_after)"
@@ -57,9 +60,9 @@ type verdict struct {
 // verdict looks at the cheap things first, and at the condition last: it is asked only of what it is about.
 func (g *grant) verdict(a *ask) verdict {
 	switch {
-	case !g.actions[a.action]:
+	case !g.gives(a.action):
 		return verdict{reason: otherAction}
-	case a.action.OnTopic() && !matchesAny(g.topics, a.topic), a.action.OnScope() && !matchesAny(g.scopes, a.scope):
+	case !g.names(a):
 		return verdict{reason: otherName}
 	case !matchesAny(g.principals, a.Principal):
 		return verdict{reason: otherPrincipal}
@@ -77,6 +80,32 @@ func (g *grant) verdict(a *ask) verdict {
 	default:
 		return verdict{reason: matches, end: end}
 	}
+}
+
+// gives tells whether the grant has an action. Who may read, write or manage a topic may also see it, as in Kafka.
+func (g *grant) gives(action Action) bool {
+	if action == ActionDescribe && (g.actions[ActionRead] || g.actions[ActionWrite] || g.actions[ActionManage]) {
+		return true
+	}
+	return g.actions[action]
+}
+
+// names tells whether the grant is about what is asked for.
+func (g *grant) names(a *ask) bool {
+	switch a.action.On() {
+	case OnTopic:
+		return matchesAny(g.topics, a.topic)
+	case OnScope:
+		return matchesAny(g.scopes, a.scope)
+	case OnGroup:
+		return matchesAny(g.groups, a.name)
+	case OnTransaction:
+		return matchesAny(g.ids, a.name)
+	case OnPrincipal:
+		return a.anyName || matchesAny(g.subjects, a.name)
+	case Nothing:
+	}
+	return true
 }
 
 // open tells whether dates and windows let the grant hold now, and for how long. What would end within the shortest

@@ -72,7 +72,7 @@ func TestMistakesNameTheirLine(t *testing.T) {
 		{"lease of nonsense", "version: 1\nlease: {expires_in: soon}\n", 2},
 		{"lease without expires_in", "version: 1\nlease: {refresh_in: 5s}\n", 2},
 		{"refresh after the end", "version: 1\nlease:\n  expires_in: 5s\n  refresh_in: 6s\n", 3},
-		{"unknown action", head + "grants:\n  - principals: [p]\n    actions: [encrypt, read]\n    topics: [a]\n", 7},
+		{"unknown action", head + "grants:\n  - principals: [p]\n    actions: [encrypt, peek]\n    topics: [a]\n", 7},
 		{"action twice", head + "grants:\n  - principals: [p]\n    actions: [encrypt, encrypt]\n    topics: [a]\n", 7},
 		{"no actions", head + "grants:\n  - principals: [p]\n    topics: [a]\n", 6},
 		{"no principals", head + "grants:\n  - actions: [encrypt]\n    topics: [a]\n", 6},

@@ -113,7 +113,7 @@ func (p *Policy) Rotate(who Asker, scope string) error {
 // Errors: not-authorized.
 func (p *Policy) Allows(who Asker, action Action, scope string) error {
 	a := newAsk(who, action, "", scope)
-	if action.OnTopic() || action.OnScope() != (scope != "") {
+	if on := action.On(); on != Nothing && on != OnScope || action.OnScope() != (scope != "") {
 		return a.refused()
 	}
 	_, _, err := p.grantFor(a, nil)

@@ -5,6 +5,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/names"
@@ -65,11 +66,14 @@ func readTopicRule(n node) (topicRule, error) {
 func (g *grant) read(n node) error {
 	hasLifetime := false
 	err := n.Members(fields{
-		"name":       field(g.readName),
-		"principals": {Required: true, Read: globList(&g.principals, checkPrincipalPattern, inPrincipal)},
-		"actions":    {Required: true, Read: g.readActions},
-		"topics":     {Read: globList(&g.topics, checkTopicPattern, anything)},
-		"scopes":     {Read: globList(&g.scopes, checkTopicPattern, anything)},
+		"name":         field(g.readName),
+		"principals":   {Required: true, Read: globList(&g.principals, checkPrincipalPattern, inPrincipal)},
+		"actions":      {Required: true, Read: g.readActions},
+		"topics":       {Read: globList(&g.topics, checkTopicPattern, anything)},
+		"scopes":       {Read: globList(&g.scopes, checkTopicPattern, anything)},
+		"groups":       {Read: globList(&g.groups, checkNamePattern, anything)},
+		"transactions": {Read: globList(&g.ids, checkNamePattern, anything)},
+		"for":          {Read: globList(&g.subjects, checkPrincipalPattern, inPrincipal)},
 		"lease": {Read: func(n node) error {
 			g.lease = new(Lease)
 			return readLease(n, g.lease)
@@ -138,16 +142,30 @@ func (g *grant) readCondition(n node) (err error) {
 
 // check refuses a grant that would silently allow less or more than it seems to.
 func (g *grant) check(n node, hasLifetime bool) error {
-	onTopics, onScopes := g.any(Action.OnTopic), g.any(Action.OnScope)
+	for _, list := range []struct {
+		kind   Kind
+		member string
+		globs  []glob
+	}{
+		{OnTopic, "topics", g.topics},
+		{OnScope, "scopes", g.scopes},
+		{OnGroup, "groups", g.groups},
+		{OnTransaction, "transactions", g.ids},
+		{OnPrincipal, "for", g.subjects},
+	} {
+		needed := g.any(func(a Action) bool { return a.On() == list.kind })
+		if needed && list.globs == nil {
+			return n.Errorf("%s needs %[2]q, and %[2]q is missing", actionsOn(list.kind), list.member)
+		}
+		if !needed && list.globs != nil {
+			return n.Errorf("%q goes with %s only: it has no meaning here", list.member, actionsOn(list.kind))
+		}
+	}
 	for _, rule := range []struct {
 		broken bool
 		text   string
 	}{
-		{onTopics && g.topics == nil, `encrypt and decrypt are granted on topics: "topics" is missing`},
-		{!onTopics && g.topics != nil, `only encrypt and decrypt are granted on topics: "topics" has no meaning here`},
-		{onScopes && g.scopes == nil, `rotate and destroy are granted on scopes: "scopes" is missing`},
-		{!onScopes && g.scopes != nil, `only rotate and destroy are granted on scopes: "scopes" has no meaning here`},
-		{!onTopics && g.lease != nil, "only encrypt and decrypt have a lease"},
+		{!g.any(Action.HasLease) && g.lease != nil, "only keys, and what a sidecar asks for, have a lease"},
 		{!g.actions[ActionCertificate] && hasLifetime, "only certificate has a lifetime"},
 		{!g.actions[ActionCertificate] && g.serverNames.given, "only certificate has server_names"},
 		{!g.to.IsZero() && !g.from.Before(g.to), "not_after is not later than not_before"},
@@ -157,6 +175,17 @@ func (g *grant) check(n node, hasLifetime bool) error {
 		}
 	}
 	return nil
+}
+
+// actionsOn lists the actions of a kind, for messages.
+func actionsOn(kind Kind) string {
+	var texts []string
+	for _, a := range Actions {
+		if a.On() == kind {
+			texts = append(texts, string(a))
+		}
+	}
+	return strings.Join(texts, ", ")
 }
 
 // any tells whether one of the actions is of a kind.

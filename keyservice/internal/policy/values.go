@@ -66,6 +66,9 @@ func checkPrincipalPattern(pattern string) error {
 	return nil
 }
 
+// checkNamePattern allows what Kafka takes for groups and transactional ids: any text, but one that can be shown.
+func checkNamePattern(pattern string) error { return names.CheckPrincipal(pattern) }
+
 // checkTopicPattern allows the characters of topic names and the two wildcards.
 func checkTopicPattern(pattern string) error {
 	if len(pattern) > names.MaxTopic {

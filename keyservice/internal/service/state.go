@@ -19,6 +19,7 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/rewrap"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
 	"github.com/cipherlane/cipherlane/keyservice/internal/usage"
+	"github.com/cipherlane/cipherlane/keyservice/internal/view"
 )
 
 // Info says which replica this is.
@@ -36,6 +37,7 @@ type State struct {
 	Leases      *lease.Registry
 	Usage       *usage.Counter
 	Rewrap      *rewrap.Job
+	Sidecars    *view.Registry
 
 	rotations singleflight.Group
 	running   sync.WaitGroup
@@ -51,6 +53,7 @@ func Begin(ctx context.Context, s store.Store, info Info, log *slog.Logger) *Sta
 		Leases:      lease.NewRegistry(lease.MaxLeases),
 		Usage:       usage.New(s, log),
 		Rewrap:      rewrap.New(s, info.Instance, log),
+		Sidecars:    view.NewRegistry(),
 		stop:        stop,
 	}
 	for _, run := range []func(context.Context){b.Revocations.Run, b.Usage.Run, b.Rewrap.Run} {

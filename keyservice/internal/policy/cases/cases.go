@@ -5,9 +5,12 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
+	"math"
 	"math/big"
 	"net/netip"
 	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/files"
@@ -87,7 +90,8 @@ func Parse(file string, data []byte) ([]Case, error) {
 
 func read(n node) (Case, error) {
 	c := Case{Line: n.Line()}
-	var action, expect, topic, scope string
+	var action, expect string
+	var on [5]string // by kinds
 	actions := make([]string, len(policy.Actions))
 	for i, a := range policy.Actions {
 		actions[i] = string(a)
@@ -96,8 +100,12 @@ func read(n node) (Case, error) {
 		"name":        strictyaml.TextInto(&c.Name),
 		"principal":   strictyaml.Must(strictyaml.TextInto(&c.Who.Principal)),
 		"action":      {Required: true, Read: func(n node) error { return n.OneOf(&action, actions...) }},
-		"topic":       {Read: nameInto(&topic)},
-		"scope":       {Read: nameInto(&scope)},
+		"topic":       {Read: nameInto(&on[0])},
+		"scope":       {Read: nameInto(&on[1])},
+		"group":       strictyaml.TextInto(&on[2]),
+		"transaction": strictyaml.TextInto(&on[3]),
+		"for":         strictyaml.TextInto(&on[4]),
+		"process":     {Read: func(n node) error { return readProcess(n, &c.Who) }},
 		"at":          strictyaml.InstantInto(&c.Who.Time),
 		"remote":      {Read: remoteInto(&c.Who.Remote)},
 		"certificate": {Read: func(n node) error { return readCertificate(n, &c.Who) }},
@@ -111,31 +119,53 @@ func read(n node) (Case, error) {
 		"scope_is":   strictyaml.TextInto(&c.Scope),
 		"expires_in": strictyaml.DurationInto(&c.ExpiresIn, policy.MinLease, policy.MaxLease),
 	})
-	c.Action, c.Allowed, c.On = policy.Action(action), expect == "allowed", topic+scope
+	c.Action, c.Allowed, c.On = policy.Action(action), expect == "allowed", strings.Join(on[:], "")
 	if err == nil {
-		err = c.check(n, topic, scope)
+		err = c.check(n, on)
 	}
 	return c, err
 }
 
 // check refuses a case that asks for less than it seems to.
-func (c *Case) check(n node, topic, scope string) error {
-	hasLease := c.Action.OnTopic() || c.Action == policy.ActionCertificate
+func (c *Case) check(n node, on [5]string) error {
+	for i, kind := range [5]policy.Kind{policy.OnTopic, policy.OnScope, policy.OnGroup, policy.OnTransaction, policy.OnPrincipal} {
+		if (c.Action.On() == kind) != (on[i] != "") {
+			return n.Errorf("%s takes %s; %q is given with no other action, and never left out", c.Action, named(c.Action.On()), kind)
+		}
+	}
+	hasLease := c.Action.HasLease() || c.Action == policy.ActionCertificate
 	for _, rule := range []struct {
 		broken bool
 		text   string
 	}{
-		{c.Action.OnTopic() != (topic != ""), `"topic" goes with encrypt and decrypt, and only with these`},
-		{c.Action.OnScope() != (scope != ""), `"scope" goes with rotate and destroy, and only with these`},
 		{c.Allowed && c.Code != "", `"code" goes with expect: refused`},
-		{c.Mode+c.Scope != "" && (!c.Allowed || !c.Action.OnTopic()), `"mode" and "scope_is" go with encrypt and decrypt that are expected to be allowed`},
-		{c.ExpiresIn > 0 && (!c.Allowed || !hasLease), `"expires_in" goes with encrypt, decrypt and certificate that are expected to be allowed`},
+		{c.Mode+c.Scope != "" && (!c.Allowed || !c.Action.OnTopic()), `"mode" and "scope_is" go with actions on topics that are expected to be allowed`},
+		{c.ExpiresIn > 0 && (!c.Allowed || !hasLease), `"expires_in" goes with what has a lease or a lifetime, and is expected to be allowed`},
 	} {
 		if rule.broken {
 			return n.Errorf("%s", rule.text)
 		}
 	}
 	return nil
+}
+
+func named(kind policy.Kind) string {
+	if kind == policy.Nothing {
+		return "no name"
+	}
+	return strconv.Quote(string(kind))
+}
+
+func readProcess(n node, who *policy.Asker) error {
+	p := &policy.Process{Labels: map[string]string{}}
+	var uid int
+	err := n.Members(fields{
+		"uid":        strictyaml.Must(strictyaml.IntegerInto(&uid, 0, math.MaxUint32)),
+		"executable": strictyaml.Must(strictyaml.TextInto(&p.Executable)),
+		"sha256":     strictyaml.TextInto(&p.SHA256),
+	})
+	p.UID, who.Process = int64(uid), p
+	return err
 }
 
 func nameInto(target *string) func(node) error {

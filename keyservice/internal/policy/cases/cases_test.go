@@ -96,7 +96,7 @@ func TestBadTables(t *testing.T) {
 		"no principal":         "{action: encrypt, topic: t, expect: allowed}",
 		"no expectation":       "{principal: p, action: encrypt, topic: t}",
 		"unknown expectation":  "{principal: p, action: encrypt, topic: t, expect: maybe}",
-		"unknown action":       "{principal: p, action: read, topic: t, expect: allowed}",
+		"unknown action":       "{principal: p, action: peek, topic: t, expect: allowed}",
 		"unknown member":       "{principal: p, action: encrypt, topic: t, expect: allowed, when: x}",
 		"no topic":             "{principal: p, action: encrypt, expect: allowed}",
 		"scope for topic":      "{principal: p, action: encrypt, scope: t, expect: allowed}",
