@@ -29,7 +29,8 @@ grants:
     actions: [rotate, destroy, revoke, admin]
     scopes: ["*"]
   - principals: ["spiffe://dev.cipherlane/operator"]
-    actions: [certificate]
+    actions: [certificate, access]
+    for: ["*", "spiffe://dev.cipherlane/**"]
 `
 
 // examplesOfTest is how many requests are made up for an operation, beside those for its limits; CIPHERLANE_SCHEMATHESIS_EXAMPLES is more.

@@ -79,11 +79,14 @@ func checkAgainstSpec(t *testing.T, path string, a *answer) {
 var answerSchemas = map[string]string{
 	"/v1/encryption-key": "EncryptionKeyAnswer", "/v1/decryption-keys": "DecryptionKeysAnswer", "/v1/status": "Status",
 	"/v1/policy": "PolicyAnswer", "/v1/scopes": "ScopesAnswer", "/v1/leases": "LeasesAnswer", "/v1/rewrap": "Rewrap",
+	"/v1/access": "AccessAnswer", "/v1/sidecars": "View",
 	"/v1/certificate": "CertificateAnswer", "/v1/tokens": "TokenAnswer", "/v1/ca/begin": "CAAnswer", "/v1/ca/finish": "CAAnswer",
 }
 
 func answerSchema(path string, body []byte) string {
 	switch {
+	case path == "/v1/sidecars" && bytes.Contains(body, []byte(`"next_in"`)):
+		return "ReportAnswer"
 	case answerSchemas[path] != "":
 		return answerSchemas[path]
 	case strings.HasSuffix(path, "/rotate"):

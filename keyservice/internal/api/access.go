@@ -6,9 +6,9 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/hex"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/identity"
@@ -155,26 +155,30 @@ func readCertificate(text, principal string) (*x509.Certificate, error) {
 	return leaf, nil
 }
 
+var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+func shortTexts(labels map[string]string) bool {
+	for name, value := range labels {
+		if names.CheckPrincipal(name) != nil || len(value) > names.MaxPrincipal {
+			return false
+		}
+	}
+	return true
+}
+
 func (p *processRequest) check() (*policy.Process, error) {
 	if p.UID == nil || p.Executable == nil || p.SHA256 == nil {
 		return nil, invalid("process needs uid, executable and sha256")
 	}
-	hash, err := hex.DecodeString(*p.SHA256)
-	const sha256Size = 32
 	switch {
-	case *p.UID < 0 || *p.UID > 1<<32-1:
+	case *p.UID < 0 || *p.UID >= 1<<32:
 		return nil, invalid("process.uid is 0 to 2^32 - 1")
 	case *p.Executable == "" || len(*p.Executable) > maxExecutable:
 		return nil, invalid("process.executable is a path of 1 to %d bytes", maxExecutable)
-	case err != nil || len(hash) != sha256Size || hex.EncodeToString(hash) != *p.SHA256:
+	case !digestForm.MatchString(*p.SHA256):
 		return nil, invalid("process.sha256 is 64 lowercase hexadecimal digits")
-	case len(p.Labels) > maxLabels:
-		return nil, invalid("process.labels are at most %d", maxLabels)
-	}
-	for name, value := range p.Labels {
-		if names.CheckPrincipal(name) != nil || len(value) > names.MaxPrincipal {
-			return nil, invalid("process.labels are texts of up to %d bytes, with a name", names.MaxPrincipal)
-		}
+	case len(p.Labels) > maxLabels || !shortTexts(p.Labels):
+		return nil, invalid("process.labels are at most %d texts of up to %d bytes, with a name", maxLabels, names.MaxPrincipal)
 	}
 	return &policy.Process{UID: int64(*p.UID), Executable: *p.Executable, SHA256: *p.SHA256, Labels: p.Labels}, nil
 }

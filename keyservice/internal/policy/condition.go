@@ -108,12 +108,8 @@ func variables(a *ask) map[string]any {
 		"request.time": a.Time, "certificate.given": a.Certificate != nil, "claims": a.Claims, "process.given": a.Process != nil,
 		"request.group": "", "request.transaction": "",
 	}
-	switch a.action {
-	case ActionGroup:
-		all["request.group"] = a.name
-	case ActionTransaction:
-		all["request.transaction"] = a.name
-	default:
+	if on := a.action.On(); on == OnGroup || on == OnTransaction {
+		all["request."+string(on)] = a.name
 	}
 	if p := a.Process; p != nil {
 		all["process.uid"], all["process.executable"], all["process.sha256"], all["process.labels"] = p.UID, p.Executable, p.SHA256, p.Labels

@@ -142,24 +142,8 @@ func (g *grant) readCondition(n node) (err error) {
 
 // check refuses a grant that would silently allow less or more than it seems to.
 func (g *grant) check(n node, hasLifetime bool) error {
-	for _, list := range []struct {
-		kind   Kind
-		member string
-		globs  []glob
-	}{
-		{OnTopic, "topics", g.topics},
-		{OnScope, "scopes", g.scopes},
-		{OnGroup, "groups", g.groups},
-		{OnTransaction, "transactions", g.ids},
-		{OnPrincipal, "for", g.subjects},
-	} {
-		needed := g.any(func(a Action) bool { return a.On() == list.kind })
-		if needed && list.globs == nil {
-			return n.Errorf("%s needs %[2]q, and %[2]q is missing", actionsOn(list.kind), list.member)
-		}
-		if !needed && list.globs != nil {
-			return n.Errorf("%q goes with %s only: it has no meaning here", list.member, actionsOn(list.kind))
-		}
+	if err := g.checkNames(n); err != nil {
+		return err
 	}
 	for _, rule := range []struct {
 		broken bool
@@ -172,6 +156,23 @@ func (g *grant) check(n node, hasLifetime bool) error {
 	} {
 		if rule.broken {
 			return n.Errorf("%s", rule.text)
+		}
+	}
+	return nil
+}
+
+// checkNames sees that the grant names what its actions are on, and nothing else.
+func (g *grant) checkNames(n node) error {
+	for kind, globs := range map[Kind][]glob{OnTopic: g.topics, OnScope: g.scopes, OnGroup: g.groups, OnTransaction: g.ids, OnPrincipal: g.subjects} {
+		member := string(kind) + "s"
+		if kind == OnPrincipal {
+			member = string(kind)
+		}
+		switch needed := g.any(func(a Action) bool { return a.On() == kind }); {
+		case needed && globs == nil:
+			return n.Errorf("%s: %q is missing", actionsOn(kind), member)
+		case !needed && globs != nil:
+			return n.Errorf("%q goes with %s only: it has no meaning here", member, actionsOn(kind))
 		}
 	}
 	return nil

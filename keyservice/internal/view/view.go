@@ -74,7 +74,7 @@ func (r *Report) Check() error {
 		return fmt.Errorf("host is missing")
 	case slices.ContainsFunc(texts, func(text string) bool { return !plain(text) }):
 		return fmt.Errorf("a text is longer than %d bytes or not printable", MaxText)
-	case slices.ContainsFunc(numbers, func(n float64) bool { return !(n >= 0 && n <= MaxNumber) }): //nolint:gocritic // NaN too
+	case slices.ContainsFunc(numbers, func(n float64) bool { return !(n >= 0 && n <= MaxNumber) }): // NaN is not either
 		return fmt.Errorf("a number is not 0 to 2^53 - 1")
 	}
 	return nil
