@@ -1,17 +1,43 @@
-// A Kafka broker as a child process: that of java/broker.
+// A Kafka broker as a child process, or a cluster of them: those of java/broker.
 
 package testservice
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"syscall"
 	"testing"
 )
+
+// Broker is a broker that runs, or a cluster.
+type Broker struct {
+	Bootstrap string            `json:"bootstrap"` // of a cluster all, separated by commas
+	Listeners map[string]string `json:"listeners"` // the addresses of those that --listener asked for
+	LogDir    string            `json:"log_dir"`
+	Nodes     []Node            `json:"nodes"` // of a cluster
+
+	child *child
+}
+
+// Node is one broker of a cluster.
+type Node struct {
+	ID        int    `json:"node"`
+	Bootstrap string `json:"bootstrap"`
+	PID       int    `json:"pid"`
+}
 
 // StartBroker runs a broker with topics ("name:partitions,...") and gives its bootstrap address. Where the jar or Java is missing
 // the test fails, unless CIPHERLANE_SKIP_BROKER is set: then it is skipped, loudly.
 func StartBroker(t *testing.T, topics string) (bootstrap string) {
+	t.Helper()
+	return RunBroker(t, "--topics", topics).Bootstrap
+}
+
+// RunBroker does the same with any options of the broker, such as "--cluster", "3".
+func RunBroker(t *testing.T, options ...string) *Broker {
 	t.Helper()
 	jar := filepath.Join(moduleFolder(), "..", "java", "broker", "target", "cipherlane-broker.jar")
 	_, noJar := os.Stat(jar)
@@ -22,11 +48,24 @@ func StartBroker(t *testing.T, topics string) (bootstrap string) {
 		}
 		t.Fatal("the broker is missing: run make -C java broker (or set CIPHERLANE_SKIP_BROKER=1 to go without)")
 	}
-	var ready struct {
-		Bootstrap string `json:"bootstrap"`
+	arguments := append([]string{"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-jar", jar, "--until-stdin-closes"}, options...)
+	broker := &Broker{}
+	broker.child = start(t, exec.CommandContext(t.Context(), java, arguments...), broker) // #nosec G204 -- a test's own
+	return broker
+}
+
+// Signal kills (SIGKILL), pauses (SIGSTOP) or resumes (SIGCONT) a node of a cluster as it was started at first.
+func (b *Broker) Signal(t *testing.T, id int, signal syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(b.Nodes[id-1].PID, signal); err != nil {
+		t.Fatalf("node %d: %v", id, err)
 	}
-	cmd := exec.CommandContext(t.Context(), java, "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-jar", jar, // #nosec G204 -- a test's own
-		"--topics", topics, "--until-stdin-closes")
-	start(t, cmd, &ready)
-	return ready.Bootstrap
+}
+
+// Restart starts a node that was killed again, at its address; it answers some seconds later.
+func (b *Broker) Restart(t *testing.T, id int) {
+	t.Helper()
+	if _, err := io.WriteString(b.child.stdin, "start "+strconv.Itoa(id)+"\n"); err != nil {
+		t.Fatal(err)
+	}
 }

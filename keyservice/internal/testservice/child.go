@@ -38,7 +38,7 @@ func (b *Buffer) String() string {
 type child struct {
 	Log   *Buffer // its standard error
 	cmd   *exec.Cmd
-	stdin io.Closer
+	stdin io.WriteCloser
 	done  chan struct{}
 }
 

@@ -33,6 +33,12 @@ record Ready(
   private static final JsonMapper JSON =
       JsonMapper.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build();
 
+  /** What a line leaves out is empty. */
+  Ready {
+    listeners = listeners == null ? Map.of() : listeners;
+    nodes = nodes == null ? List.of() : nodes;
+  }
+
   static Ready parse(String line) throws IOException {
     return JSON.readValue(line, Ready.class);
   }
