@@ -3,8 +3,6 @@
 package decryptor
 
 import (
-	"errors"
-
 	"github.com/cipherlane/cipherlane/keyservice/internal/datakey"
 	"github.com/cipherlane/cipherlane/keyservice/internal/envelope"
 	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
@@ -17,32 +15,19 @@ const (
 	KeyUnavailable       refusal.Code = "record-key-unavailable"
 	AuthenticationFailed refusal.Code = "authentication-failed"
 	DecompressionFailed  refusal.Code = "decompression-failed"
-	KeyMalformed         refusal.Code = "key-malformed"
-	KeyIDMismatch        refusal.Code = "key-id-mismatch"
 )
-
-// ReceiveKey takes a key from an answer of the key service, in base64, and checks it [CL-ENV-009].
-//
-// Errors: key-malformed, key-id-mismatch.
-func ReceiveKey(text string, kid datakey.ID) (*datakey.Key, error) {
-	key, err := datakey.Receive(text, kid)
-	switch {
-	case errors.Is(err, datakey.ErrMalformed):
-		return nil, refusal.New(KeyMalformed, "the key service gave %v", err)
-	case err != nil:
-		return nil, refusal.New(KeyIDMismatch, "%v: someone may be tampering", err)
-	}
-	return key, nil
-}
 
 // Keys gives the key of a kid and its scope, or the refusal for it. The key stays the giver's: it is not wiped here.
 type Keys func(datakey.ID) (scope string, key *datakey.Key, err error)
 
-// Reader reads values of one topic.
+// Reader reads values of one topic, one at a time.
 type Reader struct {
 	Keys            Keys
 	AcceptPlaintext bool
-	MaxPlaintext    int // bytes
+	MaxPlaintext    int      // bytes
+	Ciphers         *Ciphers // may be nil
+
+	aad []byte // memory, used anew for each value
 }
 
 // RecordKey is that of a record, if it is known. Bytes is nil for a null key.
@@ -55,6 +40,11 @@ type RecordKey struct {
 //
 // Errors: those of spec/envelope.md, each a *refusal.Error, and what Keys returns.
 func (r *Reader) Read(value []byte, key RecordKey) ([]byte, error) {
+	return r.ReadInto([]byte{}, value, key)
+}
+
+// ReadInto is Read with memory for the plaintext, whose content is lost. The result is in it, in memory of its own, or value itself.
+func (r *Reader) ReadInto(memory, value []byte, key RecordKey) ([]byte, error) {
 	switch {
 	case value == nil: // [CL-ENV-001]
 		return nil, nil
@@ -74,7 +64,12 @@ func (r *Reader) Read(value []byte, key RecordKey) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	plaintext, err := dataKey.Decrypt(e.Sealed(value), e.AAD(scope, key.Bytes))
+	aead, err := r.Ciphers.of(e, dataKey)
+	if err != nil {
+		return nil, err
+	}
+	r.aad = envelope.AppendAAD(r.aad[:0], e.Header, scope, key.Bytes)
+	plaintext, err := aead.Open(memory[:0], e.Nonce[datakey.PrefixSize:], value[envelope.HeaderSize+envelope.NonceSize:], r.aad)
 	if err != nil { // [CL-ENV-010]
 		return nil, refusal.New(AuthenticationFailed, "the bytes, the scope or the bound record key were changed")
 	}

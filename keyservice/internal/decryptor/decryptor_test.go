@@ -14,6 +14,7 @@ import (
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/datakey"
 	"github.com/cipherlane/cipherlane/keyservice/internal/envelope"
+	"github.com/cipherlane/cipherlane/keyservice/internal/keyclient"
 	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
 	"github.com/cipherlane/cipherlane/keyservice/internal/vectors"
 )
@@ -57,7 +58,7 @@ func keysOf(t *testing.T, given map[string]givenKey) Keys {
 		case k.Error != "":
 			return "", nil, refusal.New(refusal.Code(k.Error), "refused")
 		}
-		key, err := ReceiveKey(base64.StdEncoding.EncodeToString(unhex(t, k.Key)), kid)
+		key, err := keyclient.Receive(base64.StdEncoding.EncodeToString(unhex(t, k.Key)), kid)
 		return k.Scope, key, err
 	}
 }

@@ -1,4 +1,4 @@
-// Package envelope reads the bytes of an encrypted record value and builds its AAD (spec/envelope.md). It knows nothing of keys, the
+// Package envelope reads and writes the bytes of an encrypted record value and builds its AAD (spec/envelope.md). It knows nothing of keys, the
 // network or Kafka.
 package envelope
 
@@ -27,6 +27,7 @@ const (
 )
 
 const (
+	magic0, magic1  = 0xC1, 0x9E
 	version         = 1
 	flagCompression = 0x03
 	flagKeyBound    = 0x04
@@ -37,7 +38,7 @@ const (
 
 // Is tells whether a value starts with the magic: then it is to be treated as an envelope [CL-ENV-003].
 func Is(value []byte) bool {
-	return len(value) >= MagicSize && value[0] == 0xC1 && value[1] == 0x9E
+	return len(value) >= MagicSize && value[0] == magic0 && value[1] == magic1
 }
 
 // Envelope is one that was parsed. Its parts point into the value.
@@ -81,15 +82,30 @@ func Parse(value []byte) (*Envelope, error) {
 
 // AAD builds the associated data [CL-ENV-021]. recordKey matters only if it is bound; nil is a null key.
 func (e *Envelope) AAD(scope string, recordKey []byte) []byte {
-	aad := append([]byte(nil), e.Header...)
-	aad = binary.BigEndian.AppendUint16(aad, uint16(len(scope))) // #nosec G115 -- a scope has at most 249 bytes
-	aad = append(aad, scope...)
-	if !e.KeyBound {
-		return aad
+	return AppendAAD(nil, e.Header, scope, recordKey)
+}
+
+// NewHeader gives magic, version, flags and kid of an envelope without compression [CL-ENV-043].
+func NewHeader(kid datakey.ID, keyBound bool) [HeaderSize]byte {
+	header := [HeaderSize]byte{magic0, magic1, version}
+	if keyBound {
+		header[3] = flagKeyBound
 	}
-	if recordKey == nil {
-		return binary.BigEndian.AppendUint32(aad, nullKey)
+	copy(header[4:], kid[:])
+	return header
+}
+
+// AppendAAD appends the associated data of an envelope with this header [CL-ENV-021].
+func AppendAAD(dst, header []byte, scope string, recordKey []byte) []byte {
+	dst = append(dst, header[:HeaderSize]...)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(len(scope))) // #nosec G115 -- a scope has at most 249 bytes
+	dst = append(dst, scope...)
+	switch {
+	case header[3]&flagKeyBound == 0:
+		return dst
+	case recordKey == nil:
+		return binary.BigEndian.AppendUint32(dst, nullKey)
 	}
-	aad = binary.BigEndian.AppendUint32(aad, uint32(len(recordKey))) // #nosec G115 -- Kafka's limit is 2^31 - 1
-	return append(aad, recordKey...)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(recordKey))) // #nosec G115 -- Kafka's limit is 2^31 - 1
+	return append(dst, recordKey...)
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/datakey"
-	"github.com/cipherlane/cipherlane/keyservice/internal/decryptor"
+	"github.com/cipherlane/cipherlane/keyservice/internal/keyclient"
 	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
 )
 
@@ -88,7 +88,7 @@ func (r *keyring) ask(ctx context.Context, kids []datakey.ID, now time.Time) err
 		if k.Error != nil {
 			one.err = refusal.New(refusal.Code(k.Error.Code), "%s", k.Error.Detail)
 		} else {
-			one.key, one.err = decryptor.ReceiveKey(k.Key, kid)
+			one.key, one.err = keyclient.Receive(k.Key, kid)
 		}
 		r.keys[kid] = one
 	}
