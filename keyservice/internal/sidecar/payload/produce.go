@@ -1,0 +1,190 @@
+// Producing: values are encrypted on their way to the broker; partitions that cannot be are answered here and never sent on.
+
+package payload
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/encryptor"
+	"github.com/cipherlane/cipherlane/keyservice/internal/keyclient"
+	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/flow"
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/recordbatch"
+)
+
+// refusedTopics is kept with an exchange: the answers for partitions that were not sent on.
+type refusedTopics struct{}
+
+func (h *Handler) produce(ctx context.Context, x *flow.Exchange, request *kmsg.ProduceRequest) error {
+	names, err := producedNames(ctx, x, request)
+	if err != nil {
+		return err
+	}
+	var kept []kmsg.ProduceRequestTopic
+	var refused []kmsg.ProduceResponseTopic
+	for _, topic := range request.Topics {
+		name := topic.Topic
+		if x.Version >= 13 {
+			name = names[topic.TopicID]
+		}
+		answer := kmsg.ProduceResponseTopic{Topic: topic.Topic, TopicID: topic.TopicID}
+		topic.Partitions, answer.Partitions = h.encryptTopic(ctx, x, name, topic.Partitions)
+		if len(topic.Partitions) > 0 {
+			kept = append(kept, topic)
+		}
+		if len(answer.Partitions) > 0 {
+			refused = append(refused, answer)
+		}
+	}
+	request.Topics = kept
+	x.ChangeRequest()
+	switch {
+	case len(refused) == 0:
+	case x.NoResponse:
+		return fmt.Errorf("records of topic %s were refused, and with acks=0 only the end of the connection can say so", refused[0].Topic)
+	case len(kept) == 0:
+		x.Answer(&kmsg.ProduceResponse{Topics: refused})
+	default:
+		x.Keep(refusedTopics{}, refused)
+	}
+	return nil
+}
+
+func producedNames(ctx context.Context, x *flow.Exchange, request *kmsg.ProduceRequest) (map[[16]byte]string, error) {
+	if x.Version < 13 {
+		return nil, nil
+	}
+	ids := make([][16]byte, len(request.Topics))
+	for i := range request.Topics {
+		ids[i] = request.Topics[i].TopicID
+	}
+	return resolve(ctx, x, ids)
+}
+
+// produced adds to the broker's answer what was refused here.
+func produced(x *flow.Exchange, response *kmsg.ProduceResponse) {
+	refused, _ := x.Kept(refusedTopics{}).([]kmsg.ProduceResponseTopic)
+	if len(refused) > 0 {
+		response.Topics = append(response.Topics, refused...)
+		x.ChangeResponse()
+	}
+}
+
+// encryptTopic gives the partitions to send on, and the answers for those that are not.
+func (h *Handler) encryptTopic(ctx context.Context, x *flow.Exchange, topic string, partitions []kmsg.ProduceRequestTopicPartition) (
+	[]kmsg.ProduceRequestTopicPartition, []kmsg.ProduceResponseTopicPartition,
+) {
+	var kept []kmsg.ProduceRequestTopicPartition
+	var refused []kmsg.ProduceResponseTopicPartition
+	for _, p := range partitions {
+		code, message := kerr.UnknownTopicID, "the topic id is not known"
+		if topic != "" {
+			records, err := h.encrypt(ctx, topic, p.Records)
+			if err == nil {
+				p.Records = records
+				kept = append(kept, p)
+				continue
+			}
+			h.failed(ctx, x, "producing", topic, p.Partition, err)
+			code, message = whileProducing(err), "cipherlane: "+said(err)
+		}
+		answer := kmsg.NewProduceResponseTopicPartition()
+		answer.Partition, answer.ErrorCode, answer.BaseOffset, answer.LogStartOffset, answer.LogAppendTime = p.Partition, code.Code, -1, -1, -1
+		answer.ErrorMessage = &message
+		refused = append(refused, answer)
+	}
+	return kept, refused
+}
+
+// said is what a client may know of an error: not its cause.
+func said(err error) string {
+	if r, ok := asRefusal(err); ok {
+		return string(r.Code) + ": " + r.Detail
+	}
+	return err.Error()
+}
+
+// encrypt gives the batches with encrypted values. A batch is sent on whole or not at all.
+func (h *Handler) encrypt(ctx context.Context, topic string, data []byte) ([]byte, error) {
+	out := make([]byte, 0, len(data)+len(data)/2)
+	for len(data) > 0 {
+		batch, rest, err := recordbatch.Next(data)
+		switch {
+		case err != nil:
+			return nil, err
+		case batch.Raw() == nil:
+			return nil, recordbatch.ErrCorrupt
+		case batch.Control():
+			return nil, errControl
+		}
+		if out, err = h.encryptBatch(ctx, topic, out, batch); err != nil {
+			return nil, err
+		}
+		data = rest
+	}
+	return out, nil
+}
+
+func (h *Handler) encryptBatch(ctx context.Context, topic string, dst []byte, batch recordbatch.Batch) ([]byte, error) {
+	records, err := batch.Records()
+	if err != nil {
+		return nil, err
+	}
+	if err := h.checkSizes(records, batch.Count()); err != nil {
+		return nil, err
+	}
+	w, err := h.enc.Writer(ctx, topic, int(batch.Count()), h.options.BindKey(topic))
+	if err != nil {
+		return nil, err
+	}
+	if w.Mode == keyclient.Clear {
+		return append(dst, batch.Raw()...), checkClear(w, records, batch.Count())
+	}
+	values := make([]byte, 0, len(records)+int(batch.Count())*(encryptor.Overhead+4))
+	for r := range recordbatch.All(records, batch.Count()) {
+		if r.Value == nil { // [CL-ENV-040]
+			values = r.Append(values)
+			continue
+		}
+		values = r.AppendHead(values, len(r.Value)+encryptor.Overhead)
+		if values, err = w.Append(values, r.Value, r.Key); err != nil {
+			return nil, err
+		}
+		values = r.AppendTail(values)
+	}
+	if len(values) > recordbatch.MaxDecompressed {
+		return nil, recordbatch.ErrTooLarge
+	}
+	dst, err = batch.Append(dst, values, batch.Count(), batch.LastOffsetDelta())
+	if err == nil {
+		h.numbers.encrypted.Add(float64(w.Done()))
+	}
+	return dst, err
+}
+
+// checkSizes goes over the records before a key is asked for [CL-ENV-042].
+func (h *Handler) checkSizes(records []byte, count int32) error {
+	for r, err := range recordbatch.All(records, count) {
+		if err != nil {
+			return err
+		}
+		if len(r.Value) > h.options.MaxPlaintext {
+			return refusal.New(encryptor.PlaintextTooLong, "a value of %d bytes; at most %d are taken", len(r.Value), h.options.MaxPlaintext)
+		}
+	}
+	return nil
+}
+
+// checkClear refuses what readers would take for envelopes [CL-ENV-041].
+func checkClear(w *encryptor.Writer, records []byte, count int32) error {
+	for r := range recordbatch.All(records, count) {
+		if err := w.Check(r.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
