@@ -60,11 +60,15 @@ func (c *Cache) want(topic string, kids []datakey.ID) *wanted {
 		c.plain.Add(topic, w.plain)
 	}
 	for _, kid := range kids {
+		if w.keys[kid] != nil {
+			continue
+		}
 		e, found := c.held.Get(topicKid{topic, kid})
 		if !found {
 			e = &entry[keyclient.Key]{}
 			c.held.Add(topicKid{topic, kid}, e)
 		}
+		e.waiters++
 		w.keys[kid] = e
 	}
 	return w
@@ -123,15 +127,21 @@ func (w *wanted) collect(plain bool, late error) *Readable {
 		r.AcceptPlaintext, r.PlainErr = w.plain.value, missing(w.plain, now, late)
 	}
 	for kid, e := range w.keys {
-		if err := missing(e, now, late); err != nil {
-			r.Keys[kid] = keyclient.Key{Err: err}
-			continue
+		r.Keys[kid] = taken(e, now, late)
+		if e.waiters--; e.waiters == 0 && e.evicted {
+			w.wipeKey(e)
 		}
-		own := e.value
-		own.Key = own.Key.Clone()
-		r.Keys[kid] = own
 	}
 	return r
+}
+
+func taken(e *entry[keyclient.Key], now time.Duration, late error) keyclient.Key {
+	if err := missing(e, now, late); err != nil {
+		return keyclient.Key{Err: err}
+	}
+	own := e.value
+	own.Key = own.Key.Clone()
+	return own
 }
 
 func missing[T any](e *entry[T], now time.Duration, late error) error {
@@ -192,6 +202,7 @@ func (c *Cache) settle(at topicKid, e *entry[keyclient.Key], got *keyclient.Read
 		c.wipeKey(e)
 	} else if old, there := c.held.Peek(at); !there || old != e {
 		c.held.Remove(at)
+		e.evicted = false
 		c.held.Add(at, e)
 	}
 }

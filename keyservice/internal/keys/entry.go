@@ -26,6 +26,8 @@ type entry[T any] struct {
 	err            error         // of the last attempt
 	retry          time.Duration // not before, on clock
 	flight         chan struct{} // closed when the request under way is done
+	waiters        int           // who have not taken the value yet
+	evicted        bool          // it left the cache
 }
 
 func (e *entry[T]) usable(now time.Duration) bool { return e.valid && now < e.until }

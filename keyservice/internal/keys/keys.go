@@ -88,7 +88,7 @@ func New(service Service, options Options, ended func(datakey.ID)) (*Cache, erro
 	var err [3]error
 	c.grants, err[0] = simplelru.NewLRU(options.Max, func(_ string, e *entry[*keyclient.Grant]) { c.wipeGrant(e) })
 	c.plain, err[1] = simplelru.NewLRU[string, *entry[bool]](options.Max, nil)
-	c.held, err[2] = simplelru.NewLRU(options.Max, func(_ topicKid, e *entry[keyclient.Key]) { c.wipeKey(e) })
+	c.held, err[2] = simplelru.NewLRU(options.Max, func(_ topicKid, e *entry[keyclient.Key]) { c.evict(e) })
 	c.swept.Go(c.sweep)
 	return c, errors.Join(err[:]...)
 }
@@ -120,6 +120,13 @@ func (c *Cache) wipeKey(e *entry[keyclient.Key]) {
 		c.ended(e.value.Kid)
 	}
 	e.valid = false
+}
+
+// evict wipes a key that left the cache, when the last who waits for it has taken it.
+func (c *Cache) evict(e *entry[keyclient.Key]) {
+	if e.evicted = true; e.waiters == 0 {
+		c.wipeKey(e)
+	}
 }
 
 // sweep wipes keys at the end of their leases, also those that nobody asks for any more [CL-KEY-005].

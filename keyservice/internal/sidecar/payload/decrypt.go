@@ -138,7 +138,10 @@ func (r *reader) batch(dst []byte, b opened, from int64) ([]byte, error) {
 	records := make([]byte, 0, len(b.records))
 	count, last := int32(0), b.LastOffsetDelta()
 	var stop error
-	for one := range recordbatch.All(b.records, b.Count()) {
+	for one, err := range recordbatch.All(b.records, b.Count()) {
+		if err != nil {
+			return dst, err
+		}
 		offset := b.BaseOffset() + int64(one.OffsetDelta)
 		if offset < from {
 			continue

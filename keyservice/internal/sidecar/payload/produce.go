@@ -4,6 +4,7 @@ package payload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -145,7 +146,10 @@ func (h *Handler) encryptBatch(ctx context.Context, topic string, dst []byte, ba
 		return append(dst, batch.Raw()...), checkClear(w, records, batch.Count())
 	}
 	values := make([]byte, 0, len(records)+int(batch.Count())*(encryptor.Overhead+4))
-	for r := range recordbatch.All(records, batch.Count()) {
+	for r, err := range recordbatch.All(records, batch.Count()) {
+		if err != nil {
+			return nil, err
+		}
 		if r.Value == nil { // [CL-ENV-040]
 			values = r.Append(values)
 			continue
@@ -181,8 +185,8 @@ func (h *Handler) checkSizes(records []byte, count int32) error {
 
 // checkClear refuses what readers would take for envelopes [CL-ENV-041].
 func checkClear(w *encryptor.Writer, records []byte, count int32) error {
-	for r := range recordbatch.All(records, count) {
-		if err := w.Check(r.Value); err != nil {
+	for r, err := range recordbatch.All(records, count) {
+		if err := errors.Join(err, w.Check(r.Value)); err != nil {
 			return err
 		}
 	}

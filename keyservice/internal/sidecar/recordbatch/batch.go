@@ -53,7 +53,7 @@ func Next(data []byte) (batch Batch, rest []byte, err error) {
 	}
 	size := int64(int32(binary.BigEndian.Uint32(data[lengthAt:]))) + afterLength // #nosec G115 -- as Kafka reads it
 	switch {
-	case size < magicAt+1:
+	case size <= magicAt:
 		return Batch{}, data, ErrCorrupt
 	case data[magicAt] < magic:
 		return Batch{}, data, ErrFormat

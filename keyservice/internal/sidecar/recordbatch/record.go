@@ -58,10 +58,11 @@ func parse(body []byte) (Record, bool) {
 	if n <= 0 {
 		return r, false
 	}
-	rest, ok := body[1+n:], false
-	if r.OffsetDelta, rest, ok = varint(rest); !ok || r.OffsetDelta < 0 {
+	delta, rest, ok := varint(body[1+n:])
+	if !ok || delta < 0 {
 		return r, false
 	}
+	r.OffsetDelta = delta
 	if r.Key, rest, ok = nullable(rest); !ok {
 		return r, false
 	}
@@ -112,7 +113,7 @@ func wholeHeaders(data []byte) bool {
 	return len(rest) == 0
 }
 
-// SetHeaders gives the record other headers: its own but those named name, and more, which may be nil.
+// SetHeader gives the record other headers: its own but those named name, and more, which may be nil.
 func (r *Record) SetHeader(name string, more *Header) {
 	count, rest, _ := varint(r.headers)
 	kept, left := make([]byte, 0, len(r.headers)+len(name)), int32(0)
