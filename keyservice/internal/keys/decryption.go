@@ -128,7 +128,8 @@ func (w *wanted) collect(plain bool, late error) *Readable {
 	}
 	for kid, e := range w.keys {
 		r.Keys[kid] = taken(e, now, late)
-		if e.waiters--; e.waiters == 0 && e.evicted {
+		e.waiters--
+		if e.waiters == 0 && e.evicted {
 			w.wipeKey(e)
 		}
 	}
