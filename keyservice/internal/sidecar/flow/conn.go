@@ -17,7 +17,8 @@ const NoBroker int32 = -1
 // it and do not change, but for Principal, which Open may set.
 type Conn struct {
 	ID       uint64
-	Broker   int32 // node id of the broker behind it, or NoBroker
+	Listener string // its name in the configuration
+	Broker   int32  // node id of the broker behind it, or NoBroker
 	Client   net.Addr
 	Local    net.Addr             // where the client connected to
 	Upstream net.Addr             // where the sidecar connected to

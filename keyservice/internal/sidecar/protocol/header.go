@@ -11,6 +11,7 @@ import (
 // Errors of a peer that does not keep to the protocol.
 var (
 	ErrCut        = errors.New("the frame ends within its header")
+	ErrFrame      = errors.New("the length of a frame is out of range")
 	ErrUnknownAPI = errors.New("the API or its version is not one that the sidecar understands")
 )
 

@@ -4,7 +4,6 @@ package relay
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/flow"
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/protocol"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/wire"
 )
 
@@ -27,11 +27,8 @@ type Options struct {
 	Stall    time.Duration // for which a peer may leave a frame half sent; more for large ones
 }
 
-// Errors of a peer.
-var (
-	ErrFrame      = errors.New("the length of a frame is out of range")
-	ErrUnexpected = errors.New("the broker sent a response that no request waits for")
-)
+// ErrUnexpected means that a broker does not keep to the protocol.
+var ErrUnexpected = errors.New("the broker sent a response that no request waits for")
 
 // relay is one connection.
 type relay struct {
@@ -155,7 +152,7 @@ func (r *relay) patience(from *wire.Reader, size int) time.Time {
 // sendAll is the client's direction.
 func (r *relay) sendAll(ctx context.Context) error {
 	for {
-		size, err := r.next(r.requests)
+		size, err := protocol.FrameSize(r.requests, r.MaxFrame)
 		switch {
 		case errors.Is(err, io.EOF):
 			return r.finish(ctx, leaveWithin)
@@ -186,19 +183,6 @@ func (r *relay) finish(ctx context.Context, limit time.Duration) error {
 	defer cancel()
 	r.queue.wait(ctx)
 	return errDone
-}
-
-// next gives the size of the next frame.
-func (r *relay) next(from *wire.Reader) (int, error) {
-	p, err := from.Peek(4)
-	if err != nil {
-		return 0, err
-	}
-	size := int64(int32(binary.BigEndian.Uint32(p))) // #nosec G115 -- signed on the wire
-	if size < 4 || size > int64(r.MaxFrame) {
-		return 0, fmt.Errorf("%w: %d, expected 4 to %d", ErrFrame, size, r.MaxFrame)
-	}
-	return int(size), nil
 }
 
 // whole gives a frame with its length: in the reader's buffer if it fits there, else in memory of the budget.

@@ -16,7 +16,7 @@ import (
 // deliverAll is the broker's direction.
 func (r *relay) deliverAll(ctx context.Context) error {
 	for {
-		size, err := r.next(r.responses)
+		size, err := protocol.FrameSize(r.responses, r.MaxFrame)
 		if errors.Is(err, io.EOF) {
 			return errDone
 		}

@@ -1,0 +1,117 @@
+// Command cipherlane-sidecar carries the traffic of programs that nobody may change over mutual TLS. This file holds the command
+// line; what the sidecar does is in internal/sidecar.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/commandline"
+	"github.com/cipherlane/cipherlane/keyservice/internal/release"
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/config"
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/server"
+)
+
+const about = `Mutual TLS for Kafka programs that nobody may change. Beside a client it takes plaintext on a loopback address and goes out
+over mutual TLS; beside a broker it takes mutual TLS and goes on to the broker. Brokers' addresses are rewritten, so that
+every connection passes through it.
+
+  cipherlane-sidecar run --config FILE`
+
+type commands struct {
+	Run     runCommand     `cmd:"" help:"Run, as a configuration file says."`
+	Check   checkCommand   `cmd:"" help:"Read a configuration file and say what is wrong with it."`
+	Version versionCommand `cmd:"" help:"Show the version."`
+}
+
+func main() {
+	os.Exit(run(os.Args[1:], commandline.Standard()))
+}
+
+func run(args []string, s *commandline.Streams) int {
+	return commandline.Run(commandline.Program{Name: "cipherlane-sidecar", About: about}, &commands{}, args, s)
+}
+
+type runCommand struct {
+	Config           string `required:"" type:"path" placeholder:"FILE" help:"Configuration file (YAML; spec/sidecar.md)."`
+	JSON             bool   `name:"json" help:"Print one line of JSON with the addresses when ready."`
+	UntilStdinCloses bool   `help:"Stop when standard input ends, so that the sidecar never outlives the program that started it."`
+}
+
+// Run serves until a signal ends it.
+func (c *runCommand) Run(s *commandline.Streams) error {
+	cfg, err := config.Read(c.Config)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	if c.UntilStdinCloses {
+		ctx = untilClosed(ctx, s.In)
+	}
+	opened, err := server.Open(ctx, cfg, newLog(s.Err, cfg.Log))
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		if err := json.NewEncoder(s.Out).Encode(opened.Addresses()); err != nil {
+			return errors.Join(err, opened.Close())
+		}
+	}
+	return opened.Run(ctx)
+}
+
+// untilClosed ends a context when nothing can be read any more.
+func untilClosed(ctx context.Context, in io.Reader) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
+	return ctx
+}
+
+func newLog(w io.Writer, cfg config.Log) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
+		level = slog.LevelInfo
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if cfg.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+type checkCommand struct {
+	Config string `required:"" type:"path" placeholder:"FILE" help:"Configuration file."`
+}
+
+// Run reads the file.
+func (c *checkCommand) Run(s *commandline.Streams) error {
+	if _, err := config.Read(c.Config); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(s.Out, "the configuration is valid")
+	return err
+}
+
+type versionCommand struct{}
+
+// Run shows the version.
+func (versionCommand) Run(s *commandline.Streams) error {
+	goVersion := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		goVersion = info.GoVersion
+	}
+	_, err := fmt.Fprintf(s.Out, "cipherlane-sidecar %s (%s)\n", release.Version, goVersion)
+	return err
+}
