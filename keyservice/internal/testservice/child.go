@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -69,6 +70,24 @@ func start(t *testing.T, cmd *exec.Cmd, ready any) *child {
 	}
 	return c
 }
+
+// Signal sends the child a signal.
+func (c *child) Signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := c.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Kill ends it as a power cut would, and waits until it is gone.
+func (c *child) Kill(t *testing.T) {
+	t.Helper()
+	c.Signal(t, syscall.SIGKILL)
+	<-c.done
+}
+
+// PID is its process id.
+func (c *child) PID() int { return c.cmd.Process.Pid }
 
 // Stop ends the child by closing its input, by force if that does not help. It may be called again.
 func (c *child) Stop(t *testing.T) {

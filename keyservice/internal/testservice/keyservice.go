@@ -3,14 +3,11 @@
 package testservice
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/dev"
@@ -22,39 +19,10 @@ type KeyService struct {
 	dev.Running
 }
 
-var build struct {
-	once sync.Once
-	path string
-	err  error
-}
-
 // Program gives the path of cipherlane-keyservice, built from these sources once.
 func Program(t *testing.T) string {
 	t.Helper()
-	build.once.Do(func() {
-		var dir string
-		if dir, build.err = os.MkdirTemp("", "cipherlane-keyservice-"); build.err != nil { //nolint:usetesting // it outlives the test
-			return
-		}
-		build.path = filepath.Join(dir, "cipherlane-keyservice")
-		cmd := exec.CommandContext(context.Background(), "go", "build", "-o", build.path, "./cmd/cipherlane-keyservice") // #nosec G204 -- a test's own
-		cmd.Dir = moduleFolder()
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			build.err = errors.Join(err, errors.New(string(out)))
-		}
-	})
-	if build.err != nil {
-		t.Fatal(build.err)
-	}
-	return build.path
-}
-
-// Remove deletes what Program built. Call it at the end of TestMain.
-func Remove() {
-	if build.path != "" {
-		_ = os.RemoveAll(filepath.Dir(build.path))
-	}
+	return program(t, "cipherlane-keyservice")
 }
 
 func moduleFolder() string {
@@ -79,19 +47,4 @@ func StartKeyServiceIn(t *testing.T, dir string, flags ...string) *KeyService {
 	k := &KeyService{}
 	k.child = start(t, exec.CommandContext(t.Context(), Program(t), args...), &k.Running) // #nosec G204 -- a test's own
 	return k
-}
-
-// Signal sends the service a signal.
-func (k *KeyService) Signal(t *testing.T, s syscall.Signal) {
-	t.Helper()
-	if err := k.cmd.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Kill ends it as a power cut would, and waits until it is gone.
-func (k *KeyService) Kill(t *testing.T) {
-	t.Helper()
-	k.Signal(t, syscall.SIGKILL)
-	<-k.done
 }

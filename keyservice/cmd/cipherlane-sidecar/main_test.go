@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/testservice"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	testservice.Remove()
+	os.Exit(code)
+}
+
+// tlsPart is the section of a configuration for a certificate that holds for an hour.
+func tlsPart(t *testing.T, pki *testservice.PKI, name string) string {
+	t.Helper()
+	pair := pki.Issue(t, name, "spiffe://example.org/"+name, time.Hour)
+	return fmt.Sprintf("tls: {ca: %s, certificate: %s, key: %s}\n", pki.CA, pair.Certificate, pair.Key)
+}
+
+// freeRange gives the first of n ports that are free and follow each other.
+func freeRange(t *testing.T, n int) int {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		if allFree(first, n) {
+			return first
+		}
+	}
+	t.Fatal("no range of free ports")
+	return 0
+}
+
+func allFree(first, n int) bool {
+	for port := first; port < first+n; port++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			return false
+		}
+		l.Close()
+	}
+	return true
+}
+
+// list makes a YAML list of "a,b".
+func list(addresses string) string { return "[" + strings.ReplaceAll(addresses, ",", ", ") + "]" }
+
+// pair is a sidecar beside clients and one before brokers.
+type pair struct {
+	client, broker *testservice.Sidecar
+	bootstrap      string
+}
+
+// startPair puts both before brokers in plaintext. Extra is added to both configurations.
+func startPair(t *testing.T, pki *testservice.PKI, brokers, extra string) pair {
+	t.Helper()
+	brokerSide := testservice.StartSidecar(t, fmt.Sprintf("side: broker\nkafka: {listen: '127.0.0.1:0', upstream: %s, brokers: {base_port: %d}}\nadmin_listen: 127.0.0.1:0\n%s%s",
+		list(brokers), freeRange(t, 10), tlsPart(t, pki, "broker-side"), extra))
+	clientSide := startClientSide(t, pki, brokerSide.Listeners["kafka"], extra)
+	return pair{clientSide, brokerSide, clientSide.Listeners["kafka"]}
+}
+
+func startClientSide(t *testing.T, pki *testservice.PKI, upstream, extra string) *testservice.Sidecar {
+	t.Helper()
+	return testservice.StartSidecar(t, fmt.Sprintf("side: client\nkafka: {listen: '127.0.0.1:0', upstream: %s, brokers: {base_port: %d}}\nadmin_listen: 127.0.0.1:0\n%s%s",
+		list(upstream), freeRange(t, 10), tlsPart(t, pki, "client-side"), extra))
+}
