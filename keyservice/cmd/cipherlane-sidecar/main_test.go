@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -32,8 +33,8 @@ func freeRange(t *testing.T, n int) int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first := l.Addr().(*net.TCPAddr).Port
 		l.Close()
+		first := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(l.Addr().String())).Port
 		if allFree(first, n) {
 			return first
 		}

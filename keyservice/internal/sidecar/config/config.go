@@ -354,11 +354,19 @@ func (c *Config) checkCertificate() error {
 	switch {
 	case (t.Certificate == "") != (t.Key == ""):
 		return errors.New("tls.certificate and tls.key go together")
-	case i == nil && (t.Certificate == "" || t.CA == ""):
+	case i != nil:
+		return i.check(t)
+	case t.Certificate == "" || t.CA == "":
 		return errors.New("tls.ca, tls.certificate and tls.key are needed, or identity")
-	case i != nil && i.TokenFile != "" && (i.JWTFile != "" || t.Certificate != ""):
+	}
+	return nil
+}
+
+func (i *Identity) check(t TLS) error {
+	switch {
+	case i.TokenFile != "" && (i.JWTFile != "" || t.Certificate != ""):
 		return errors.New("identity.token_file is for those who have neither a JWT nor a certificate yet: leave one out")
-	case i != nil && i.TokenFile == "" && i.JWTFile == "" && t.Certificate == "":
+	case i.TokenFile == "" && i.JWTFile == "" && t.Certificate == "":
 		return errors.New("identity needs a first proof: token_file, jwt_file, or tls.certificate and tls.key")
 	}
 	return nil

@@ -115,12 +115,10 @@ func (g *Gateway) take(c *net.TCPConn, route Route) {
 		_ = c.Close()
 		return
 	}
-	g.open.Add(1)
-	go func() {
-		defer g.open.Done()
+	g.open.Go(func() {
 		defer func() { <-g.slots }()
 		g.serve(c, route)
-	}()
+	})
 }
 
 // serve is one connection from its beginning to its end.

@@ -68,8 +68,8 @@ func (r *Reader) fill(need int) error {
 		return err
 	}
 	for r.large != nil && r.w < len(buf) {
-		n, err := r.s.TryRead(buf[r.w:])
-		if r.w += n; n == 0 || err != nil { // an error comes again with the next Read
+		n := r.s.TryRead(buf[r.w:])
+		if r.w += n; n == 0 {
 			break
 		}
 	}

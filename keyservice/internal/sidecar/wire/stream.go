@@ -14,8 +14,8 @@ import (
 type Stream interface {
 	// Read waits for data.
 	Read(p []byte) (int, error)
-	// TryRead reads what has been received already, perhaps nothing; it never waits.
-	TryRead(p []byte) (int, error)
+	// TryRead reads what has been received already, perhaps nothing; it never waits. An error comes with the next Read.
+	TryRead(p []byte) int
 	// WriteAll writes all pieces in as few system calls as it can.
 	WriteAll(pieces net.Buffers) error
 	SetReadDeadline(t time.Time) error
@@ -33,7 +33,7 @@ type plain struct {
 func Plain(c *net.TCPConn, stall time.Duration) Stream { return &plain{c, stall} }
 
 // TryRead gives nothing: Read of a TCP connection takes all that there is.
-func (*plain) TryRead([]byte) (int, error) { return 0, nil }
+func (*plain) TryRead([]byte) int { return 0 }
 
 // maxWrite bounds what one system call writes, so that a stall is noticed within a large frame too.
 const maxWrite = 1 << 20
@@ -97,17 +97,14 @@ func (s *Secure) Handshake(ctx context.Context) error {
 }
 
 // TryRead decrypts records that have been received whole.
-func (s *Secure) TryRead(p []byte) (int, error) {
+func (s *Secure) TryRead(p []byte) int {
 	if !s.beneath.buffered() {
-		return 0, nil
+		return 0
 	}
 	s.beneath.waitless = true
-	n, err := s.Read(p)
+	n, _ := s.Read(p) // errWouldWait, or one that crypto/tls keeps for the next Read
 	s.beneath.waitless = false
-	if errors.Is(err, errWouldWait) {
-		err = nil
-	}
-	return n, err
+	return n
 }
 
 // WriteAll encrypts the pieces into full records and sends them.
