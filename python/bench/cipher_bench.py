@@ -13,7 +13,7 @@ from typing import Callable, Optional, Sequence
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from cipherlane import Decryptor, Encryptor
+from cipherlane import Decryptor, Encryptor, backend
 from cipherlane.cipher import key_id
 from cipherlane.configuration import Writing
 from cipherlane.keys import (
@@ -27,11 +27,14 @@ from cipherlane.keys import (
     PlaintextPolicy,
     UsageReport,
 )
-from report import Row, pair, publish
+from report import Row, compare, publish
 
 SIZES = (128, 1024, 8192)
 RUNS = 7
 RECORDS = 20_000
+BATCH = 500
+"""Records that a consumer hands over together."""
+ROWS = ("raw-cipher", "cipherlane", "cipherlane-native")
 TOPIC = "bench"
 
 
@@ -55,43 +58,64 @@ class OneKey:
         """Nothing to close."""
 
 
-def micros_per_call(work: Callable[[], object]) -> float:
-    """CPU time of one call, over many."""
+def micros_per_record(work: Callable[[], object], records_of_call: int) -> float:
+    """CPU time of one record, over many."""
     started = time.process_time_ns()
-    for _ in range(RECORDS):
+    for _ in range(RECORDS // records_of_call):
         work()
     return (time.process_time_ns() - started) / RECORDS / 1000
 
 
-def pairs(size: int) -> dict[str, tuple[Callable[[], object], Callable[[], object]]]:
-    """For each operation the bare cipher's call and ours."""
-    plaintext, additional_data, nonce = os.urandom(size), os.urandom(27), os.urandom(12)
-    bare = AESGCM(os.urandom(32))
-    ciphertext = bare.encrypt(nonce, plaintext, additional_data)
-    source = OneKey()
+def ours(size: int, chosen: Optional[backend.Backend]) -> dict[str, Callable[[], object]]:
+    """For each operation our call, with one of the ciphers."""
+    if chosen is None:
+        raise RuntimeError("cipherlane-native is not installed: make setup")
+    backend.current = chosen
+    plaintext, source = os.urandom(size), OneKey()
     encryptor = Encryptor(source, KeySettings(), Writing(1 << 20))
     decryptor = Decryptor(source, KeySettings(), max_plaintext=1 << 20)
     envelope = encryptor.encrypt(TOPIC, plaintext)
     if decryptor.decrypt(TOPIC, envelope) != plaintext:
         raise RuntimeError("what was encrypted does not decrypt")
+    topics, envelopes = [TOPIC] * BATCH, [envelope] * BATCH
     return {
-        "encrypt": (
-            lambda: bare.encrypt(nonce, plaintext, additional_data),
-            lambda: encryptor.encrypt(TOPIC, plaintext),
-        ),
-        "decrypt": (
-            lambda: bare.decrypt(nonce, ciphertext, additional_data),
-            lambda: decryptor.decrypt(TOPIC, envelope),
-        ),
+        "encrypt": lambda: encryptor.encrypt(TOPIC, plaintext),
+        "decrypt": lambda: decryptor.decrypt(TOPIC, envelope),
+        "decrypt-batch": lambda: whole_batch(decryptor, topics, envelopes),
     }
 
 
-def rows(case: str, bare: Callable[[], object], ours: Callable[[], object]) -> list[Row]:
-    """Measures a pair, interleaved, after a warm-up that does not count."""
-    micros_per_call(bare), micros_per_call(ours)
-    measured = [(micros_per_call(bare), micros_per_call(ours)) for _ in range(RUNS)]
-    beyond = statistics.median(second - first for first, second in measured)
-    return pair(case, ("raw-cipher", "cipherlane"), measured, beyond_the_cipher=round(beyond, 3))
+def whole_batch(decryptor: Decryptor, topics: list[str], envelopes: list[Optional[bytes]]) -> None:
+    """As a consumer does it: once a second records go the long way."""
+    for index in decryptor.decrypt_all_at_once(topics, envelopes)[1]:
+        decryptor.decrypt(TOPIC, envelopes[index])
+
+
+def calls_of(size: int) -> dict[str, list[Callable[[], object]]]:
+    """For each operation the bare cipher's call and ours."""
+    plaintext, additional_data, nonce = os.urandom(size), os.urandom(27), os.urandom(12)
+    bare = AESGCM(os.urandom(32))
+    ciphertext = bare.encrypt(nonce, plaintext, additional_data)
+    found: dict[str, list[Callable[[], object]]] = {
+        "encrypt": [lambda: bare.encrypt(nonce, plaintext, additional_data)],
+        "decrypt": [lambda: bare.decrypt(nonce, ciphertext, additional_data)],
+        "decrypt-batch": [lambda: [bare.decrypt(nonce, ciphertext, additional_data) for _ in range(BATCH)]],
+    }
+    for chosen in (backend.PURE, backend.native()):
+        for operation, call in ours(size, chosen).items():
+            found[operation].append(call)
+    return found
+
+
+def rows(case: str, calls: Sequence[Callable[[], object]], records_of_call: int) -> list[Row]:
+    """Measures in turns, after a warm-up that does not count."""
+    for call in calls:
+        micros_per_record(call, records_of_call)
+    measured = [[micros_per_record(call, records_of_call) for call in calls] for _ in range(RUNS)]
+    found = compare(case, ROWS, measured)
+    for index, row in enumerate(found):
+        row["beyond_the_cipher"] = round(statistics.median(run[index] - run[0] for run in measured), 3)
+    return found
 
 
 def main() -> None:
@@ -99,8 +123,8 @@ def main() -> None:
     made = [
         row
         for size in SIZES
-        for operation, calls in pairs(size).items()
-        for row in rows(f"{operation}/{size}B", *calls)
+        for operation, calls in calls_of(size).items()
+        for row in rows(f"{operation}/{size}B", calls, BATCH if "batch" in operation else 1)
     ]
     publish("python-cipher", "cpu_us_per_record", RUNS, made)
 

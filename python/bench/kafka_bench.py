@@ -19,14 +19,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import confluent_kafka
 
+from cipherlane import backend
 from cipherlane.confluent import Consumer, Producer
 from processes import Cluster, Service, end, group_settings, start_cluster, start_service
-from report import Row, pair, publish
+from report import Row, compare, publish
 
 RUNS = 5
 RECORDS = {128: 300_000, 1024: 120_000}
 WARM_UP = 20_000
-ROWS = ("plaintext", "encrypted")
+ROWS = ("plaintext", "encrypted", "encrypted-native")
+"""Without; with the cipher that every installation has; with the one in C."""
 
 
 class Measured(NamedTuple):
@@ -50,6 +52,7 @@ class Bench:
         conf |= {"queue.buffering.max.kbytes": 2_000_000}
         if row == "plaintext":
             return confluent_kafka.Producer(conf)
+        choose(row)
         return Producer({**conf, **self._service.settings("producer")})
 
     def produce(self, row: str, size: int) -> tuple[Measured, str]:
@@ -69,6 +72,7 @@ class Bench:
     def consume(self, row: str, size: int, topic: str) -> Measured:
         """One run over all records of a topic, in batches, every value looked at."""
         conf = group_settings(self._cluster)
+        choose(row)
         consumer: Any = (
             confluent_kafka.Consumer(conf)
             if row == "plaintext"
@@ -96,6 +100,14 @@ class Bench:
         return [*_rows(f"produce/{size}B", made), *_rows(f"consume/{size}B", consumed)]
 
 
+def choose(row: str) -> None:
+    """Which cipher the clients made from here on use."""
+    chosen = backend.native() if row == "encrypted-native" else backend.PURE
+    if chosen is None:
+        raise RuntimeError("cipherlane-native is not installed: make setup")
+    backend.current = chosen
+
+
 def _loop(producer: confluent_kafka.Producer, topic: str, value: bytes, count: int) -> None:
     produce, poll = producer.produce, producer.poll
     for number in range(count):
@@ -109,9 +121,8 @@ def _measured(count: int, begun: float, cpu: float) -> Measured:
 
 
 def _rows(case: str, runs: list[tuple[Measured, ...]]) -> list[Row]:
-    per_second = [(plain.per_second, ours.per_second) for plain, ours in runs]
-    thread = pair(case + " (thread)", ROWS, [(plain.thread_us, ours.thread_us) for plain, ours in runs])
-    found = pair(case, ROWS, per_second)
+    thread = compare(case + " (thread)", ROWS, [[measured.thread_us for measured in run] for run in runs])
+    found = compare(case, ROWS, [[measured.per_second for measured in run] for run in runs])
     for row, cpu in zip(found, thread):
         row["thread_us"] = cpu["value"]
     return found

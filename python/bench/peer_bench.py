@@ -26,7 +26,7 @@ from cipher_bench import TOPIC, OneKey
 from cipherlane import Decryptor, Encryptor
 from cipherlane.configuration import Writing
 from cipherlane.keys import KeySettings
-from report import Row, pair, publish
+from report import Row, compare, publish
 
 RUNS = 7
 RECORDS = 1_000
@@ -96,7 +96,7 @@ def rows(size: int) -> list[Row]:
             micros(way[index])
         runs = [[micros(way[index]) for way in ways] for _ in range(RUNS)]
         added = [(own - bare, theirs - bare) for bare, own, theirs in runs]
-        found += pair(f"{operation}/{size}B", ("cipherlane", "confluent-csfle"), added)
+        found += compare(f"{operation}/{size}B", ("cipherlane", "confluent-csfle"), added)
     return found
 
 

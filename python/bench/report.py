@@ -12,22 +12,14 @@ from typing import Any, Sequence
 Row = dict[str, Any]
 
 
-def pair(case: str, rows: tuple[str, str], measured: Sequence[tuple[float, float]], **more: Any) -> list[Row]:  # noqa: ANN401
-    """Two rows of a case from interleaved runs: the baseline, and what is compared with it."""
-    baseline, ours = rows
-    ratio = statistics.median(second / first for first, second in measured)
-    print(f"{case}: {ours} / {baseline} {ratio:.2f}", file=sys.stderr)
-    return [
-        {"case": case, "row": baseline, **summary([first for first, _ in measured])},
-        {
-            "case": case,
-            "row": ours,
-            **summary([second for _, second in measured]),
-            "baseline": baseline,
-            "ratio": round(ratio, 3),
-            **more,
-        },
-    ]
+def compare(case: str, names: Sequence[str], measured: Sequence[Sequence[float]]) -> list[Row]:
+    """The rows of a case from interleaved runs: first the baseline, then what is compared with it."""
+    found = [{"case": case, "row": name, **summary(values)} for name, values in zip(names, zip(*measured))]
+    for index, row in enumerate(found[1:], 1):
+        ratio = statistics.median(run[index] / run[0] for run in measured)
+        row |= {"baseline": names[0], "ratio": round(ratio, 3)}
+        print(f"{case}: {names[index]} / {names[0]} {ratio:.2f}", file=sys.stderr)
+    return found
 
 
 def summary(values: Sequence[float]) -> dict[str, float]:

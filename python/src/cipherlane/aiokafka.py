@@ -161,8 +161,8 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
             self._decryptor.close()
 
     async def _decrypted(self, records: list[Any]) -> list[Any]:
-        known = [self._decryptor.decrypt_at_once(record.topic, record.value) for record in records]
-        rest = [index for index, plaintext in enumerate(known) if plaintext is None]
+        topics, values = [record.topic for record in records], [record.value for record in records]
+        known, rest = self._decryptor.decrypt_all_at_once(topics, values)
         outcomes: dict[int, Any] = dict(enumerate(known))
         if rest:
             asked = [_record(records[index]) for index in rest]

@@ -1,42 +1,32 @@
 """XAES-256-GCM (C2SP), the key id, and encrypting sessions (spec/envelope.md).
 
-Knows nothing of topics, of the network, and of Kafka. Derived keys live in OpenSSL contexts, which overwrite them when
-they are freed; the bytes in between are Python's, and gone when their memory is used again (spec/threat-model.md).
+What each record costs is in :mod:`cipherlane.backend`. Knows nothing of topics, of the network, and of Kafka.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
-import sys
 import threading
 from collections import OrderedDict
 from typing import Callable, Optional, Protocol, Union
 
 from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.ciphers.algorithms import AES256
-from cryptography.hazmat.primitives.cmac import CMAC
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from cipherlane import forking
-from cipherlane.clock import lease_clock
+from cipherlane import backend, forking
+from cipherlane.backend import Aead, Sealer
+from cipherlane.clock import lease_clock, unless_of_system
 from cipherlane.errors import CipherlaneError, ErrorCode
+from cipherlane.pure import SALT_SIZE
 
 KEY_SIZE = 32
-SALT_SIZE = 12
-"""First part of the 24-byte nonce: it goes into the derived key."""
 PREFIX_SIZE = 20
-SESSION_RECORDS = 2**32 - 1
 SESSION_SECONDS = 15 * 60.0
 DERIVED_KEYS = 4096
 
 _KEY_ID_INFO = b"cipherlane v1 key id"
 _KEY_ID_SIZE = 16
-
-HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
-"""Whether one thread at a time runs Python code; not so in free-threaded builds."""
 
 KeyBytes = Union[bytes, bytearray]
 
@@ -46,21 +36,14 @@ def key_id(key: KeyBytes) -> bytes:
     return HKDF(SHA256(), _KEY_ID_SIZE, salt=None, info=_KEY_ID_INFO).derive(key)
 
 
-def derive(key: KeyBytes, salt: bytes) -> AESGCM:
+def derive(key: KeyBytes, salt: bytes) -> Aead:
     """The AES-256-GCM cipher for nonces that start with ``salt`` [CL-ENV-022].
 
     Args:
         key: data key, 32 bytes
         salt: first 12 bytes of the nonce
     """
-    return AESGCM(_derived_block(key, 1, salt) + _derived_block(key, 2, salt))
-
-
-def _derived_block(key: KeyBytes, counter: int, salt: bytes) -> bytes:
-    # CMAC of one whole block is AES(key, block xor K1), which is what XAES-256-GCM is defined by.
-    mac = CMAC(AES256(key))
-    mac.update(bytes((0, counter, 0x58, 0)) + salt)
-    return mac.finalize()
+    return backend.current.derive(key, salt)
 
 
 class Key(Protocol):
@@ -74,7 +57,7 @@ class Key(Protocol):
     def wiped(self) -> bool:
         """Whether the lease ended."""
 
-    def derive(self, salt: bytes) -> AESGCM:
+    def derive(self, salt: bytes) -> Aead:
         """The cipher for a salt; raises ``lease-expired`` when the key is wiped."""
 
 
@@ -95,7 +78,7 @@ class EncryptingSession:
         SessionEndedError: the key's lease ended already
     """
 
-    __slots__ = ("_alive", "_clock", "_encrypt", "_ends_at", "_next", "_prefix", "_until", "key")
+    __slots__ = ("_ends_at", "_session", "key")
 
     def __init__(
         self,
@@ -106,17 +89,14 @@ class EncryptingSession:
         counter: int = 0,
     ) -> None:
         self.key = key
-        self._prefix = os.urandom(PREFIX_SIZE) if prefix is None else prefix
-        self._encrypt = _begin(key, self._prefix[:SALT_SIZE]).encrypt
-        self._next = counting(counter)
-        self._alive = forking.mark()
-        self._clock = clock
+        prefix = os.urandom(PREFIX_SIZE) if prefix is None else prefix
         self._ends_at = clock() + SESSION_SECONDS
-        self._until = [self._ends_at]
+        aead, read = _begin(key, prefix[:SALT_SIZE]), unless_of_system(clock)
+        self._session = aead.session(key, prefix, counter, forking.mark(), read, self._ends_at)
 
     def use_until(self, moment: float) -> None:
         """Has :meth:`encrypt` refuse from a moment of the clock on, until this is called again."""
-        self._until[0] = min(moment, self._ends_at)
+        self._session.use_until(min(moment, self._ends_at))
 
     def encrypt(self, plaintext: bytes, additional_data: bytes, before: bytes = b"") -> bytes:
         """Encrypts one record.
@@ -133,60 +113,34 @@ class EncryptingSession:
             SessionEndedError: after 2^32 - 1 records [CL-ENV-032], after 15 minutes [CL-ENV-033], when the key's lease
                 ended or is to be looked at again [CL-ENV-034], and in a forked child [CL-ENV-035]
         """
-        written = self.sealer(additional_data, before)(plaintext)
+        written = self.sealer(additional_data, before, len(plaintext)).seal(bytes(plaintext))
         if written is None:
             raise SessionEndedError
         return written
 
-    def sealer(self, additional_data: bytes, before: bytes) -> Callable[[bytes], Optional[bytes]]:
+    def sealer(self, additional_data: bytes, before: bytes, longest: int) -> Sealer:
         """What :meth:`encrypt` does for one AAD and one beginning, made once for many records.
 
-        Returns:
-            a function of the plaintext; its result is None when the session ended
+        Args:
+            additional_data: the AAD
+            before: what each result begins with, as it is
+            longest: of the values, in bytes; it encrypts no longer ones
         """
-        alive, clock, until, key, count, encrypt = (
-            self._alive, self._clock, self._until, self.key, self._next, self._encrypt,
-        )  # fmt: skip
-        beginning, salt_rest = before + self._prefix, self._prefix[SALT_SIZE:]
-
-        def seal(plaintext: bytes) -> Optional[bytes]:
-            # This is what every record costs: no lock, no system call, no other Python code.
-            if not alive[0] or clock() >= until[0] or key.wiped:
-                return None
-            counter = count()
-            if counter >= SESSION_RECORDS:
-                return None
-            tail = counter.to_bytes(4, "big")
-            return b"".join((beginning, tail, encrypt(salt_rest + tail, plaintext, additional_data)))
-
-        return seal
+        return self._session.sealer(before, additional_data, longest)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Refuses: a copy would use nonces again."""
         raise TypeError("an encrypting session cannot be copied or pickled")
 
 
-def counting(start: int) -> Callable[[], int]:
-    """Counts from ``start``; no number is given twice, to any number of threads [CL-ENV-031]."""
-    if HAS_GIL:
-        return itertools.count(start).__next__  # one call of C code: the interpreter's lock is held throughout
-    lock, count = threading.Lock(), itertools.count(start)
-
-    def locked() -> int:
-        with lock:
-            return next(count)
-
-    return locked
-
-
-def _begin(key: Key, salt: bytes) -> AESGCM:
+def _begin(key: Key, salt: bytes) -> Aead:
     try:
         return key.derive(salt)
     except CipherlaneError:
         raise SessionEndedError from None
 
 
-def decrypt(cipher: AESGCM, nonce: bytes, ciphertext: bytes, additional_data: bytes) -> bytes:
+def decrypt(cipher: Aead, nonce: bytes, ciphertext: bytes, additional_data: bytes) -> bytes:
     """Decrypts and verifies [CL-ENV-010].
 
     Args:
@@ -213,11 +167,11 @@ class DerivedKeys:
 
     def __init__(self, limit: int = DERIVED_KEYS) -> None:
         self._limit = limit
-        self._ciphers: OrderedDict[tuple[bytes, bytes], AESGCM] = OrderedDict()
+        self._ciphers: OrderedDict[tuple[bytes, bytes], Aead] = OrderedDict()
         self._lock = threading.Lock()
         forking.reset_in_child(self)
 
-    def cipher(self, key: Key, nonce: bytes) -> AESGCM:
+    def cipher(self, key: Key, nonce: bytes) -> Aead:
         """The cipher for a nonce (24 bytes), derived or remembered; raises ``lease-expired`` when the key is wiped."""
         name = (key.kid, nonce[:SALT_SIZE])
         with self._lock:
@@ -237,7 +191,7 @@ class DerivedKeys:
         """How many ciphers are kept."""
         return len(self._ciphers)
 
-    def _add(self, name: tuple[bytes, bytes], cipher: AESGCM) -> AESGCM:
+    def _add(self, name: tuple[bytes, bytes], cipher: Aead) -> Aead:
         with self._lock:
             self._ciphers[name] = cipher
             if len(self._ciphers) > self._limit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from typing import Callable
+from typing import Callable, Optional
 
 Clock = Callable[[], float]
 """Seconds since some moment; never goes back."""
@@ -41,3 +41,8 @@ def _of_this_system() -> Clock:
 
 lease_clock: Clock = _of_this_system()
 """The clock of this system."""
+
+
+def unless_of_system(clock: Clock) -> Optional[Clock]:
+    """The clock, or None for that of this system where C code can read it by itself."""
+    return None if clock is lease_clock and hasattr(time, "CLOCK_BOOTTIME") else clock

@@ -5,11 +5,12 @@ Knows nothing of Kafka clients.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, Union
+from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional, Union
 
-from cipherlane import compression, envelope, forking
-from cipherlane.cipher import DERIVED_KEYS, SALT_SIZE, DerivedKeys, decrypt
-from cipherlane.clock import Clock, lease_clock
+from cipherlane import backend, compression, envelope, forking
+from cipherlane.backend import Opener, Plaintexts
+from cipherlane.cipher import DERIVED_KEYS, DerivedKeys, decrypt
+from cipherlane.clock import Clock, lease_clock, unless_of_system
 from cipherlane.configuration import Configuration
 from cipherlane.counts import Counts, Numbers
 from cipherlane.envelope import RECORD_KEY_UNAVAILABLE, Envelope, RecordKey
@@ -18,9 +19,10 @@ from cipherlane.holder import KeyHolder
 from cipherlane.keys import DecryptionGrant, DecryptionKeys, KeySettings, KeySource, Name, PlaintextPolicy
 from cipherlane.keyservice import KeyServiceClient
 from cipherlane.names import check_topic
+from cipherlane.pure import SALT_SIZE
 
-_OPENING = envelope.HEADER_SIZE + SALT_SIZE
-_CONTENT = envelope.HEADER_SIZE + envelope.NONCE_SIZE
+_AT_ONCE = 1000
+"""Records decrypted in one go, without a look at what other threads do."""
 
 
 class Record(NamedTuple):
@@ -39,14 +41,6 @@ class _Parsed(NamedTuple):
     record: Record
     needs: Name
     envelope: Optional[Envelope]
-
-
-class _Opening(NamedTuple):
-    """What decrypts the records of one topic that one session wrote, while the lease of its key runs."""
-
-    decrypt: Callable[[bytes, bytes, bytes], bytes]
-    additional_data: bytes
-    until: float
 
 
 _Step = Union[_Parsed, DecryptionError, None]
@@ -69,9 +63,10 @@ class Decryptor(KeyHolder):
         self, source: KeySource, settings: KeySettings, *, max_plaintext: int, clock: Clock = lease_clock
     ) -> None:
         self._derived = DerivedKeys()
-        self._openings: dict[tuple[str, bytes], _Opening] = {}
+        self._backend = backend.current
+        self._openings: dict[tuple[str, bytes], Opener] = {}  # by topic and what all records of a session begin with
         self._keys = DecryptionKeys(source, settings, on_wipe=self._forget, clock=clock)
-        self._clock = clock
+        self._clock = unless_of_system(clock)
         self._max_plaintext = max_plaintext
         self._longest = max_plaintext + envelope.OVERHEAD
         self._cache_max = settings.cache_max
@@ -132,15 +127,22 @@ class Decryptor(KeyHolder):
         Returns:
             the plaintext, or None: then ask :meth:`decrypt` or :meth:`decrypt_all`, which say why
         """
-        try:
-            decrypt_with, additional_data, until = self._openings[topic, value[:_OPENING]]  # type: ignore[index]
-            if self._clock() < until and len(value) <= self._longest:  # type: ignore[arg-type]
-                plaintext = decrypt_with(value[_OPENING:_CONTENT], value[_CONTENT:], additional_data)  # type: ignore[index]
-                self._decrypted += 1
-                return plaintext
-        except Exception:  # noqa: BLE001, S110 - whatever it is, the long way finds it again and names it
-            pass
-        return None
+        plaintext = self._backend.open_one(self._openings, topic, value, self._longest, self._clock)
+        if plaintext is not None:
+            self._decrypted += 1
+        return plaintext
+
+    def decrypt_all_at_once(self, topics: list[Any], values: list[Any]) -> Plaintexts:
+        """The same for many records.
+
+        Returns:
+            for each the plaintext or None; and the indices of those that are None
+        """
+        if len(values) > _AT_ONCE:
+            return self._in_pieces(topics, values)
+        plaintexts, missed = self._backend.open_all(self._openings, topics, values, self._longest, self._clock)
+        self._decrypted += len(plaintexts) - len(missed)
+        return plaintexts, missed
 
     def decrypt_all(self, records: Iterable[Record]) -> list[Decrypted]:
         """Reads many values; the keys that they need are asked for together [CL-KEY-010].
@@ -177,6 +179,17 @@ class Decryptor(KeyHolder):
     def _forget(self, kid: bytes) -> None:
         self._openings = {}
         self._derived.forget(kid)
+
+    def _in_pieces(self, topics: list[Any], values: list[Any]) -> Plaintexts:
+        """Lets other threads run in between, and keys go that are wiped."""
+        plaintexts: list[Optional[bytes]] = []
+        missed: list[int] = []
+        for start in range(0, len(values), _AT_ONCE):
+            end = start + _AT_ONCE
+            piece, missed_of_piece = self.decrypt_all_at_once(topics[start:end], values[start:end])
+            plaintexts += piece
+            missed += [start + index for index in missed_of_piece]
+        return plaintexts, missed
 
     def _decrypt_one(self, record: Record) -> Decrypted:
         step = self._parse(record)
@@ -264,16 +277,16 @@ class Decryptor(KeyHolder):
         if parsed.compressed:
             return compression.decompress(content, self._max_plaintext)
         if not parsed.record_key_bound:
-            self._remember(step, parsed, _Opening(cipher.decrypt, additional_data, until))
+            self._remember(step, parsed, cipher.opener(additional_data, until))
         if grant.key.wiped:  # meanwhile: what was derived from it must not stay behind
             self._forget(parsed.kid)
         return content
 
-    def _remember(self, step: _Parsed, parsed: Envelope, opening: _Opening) -> None:
+    def _remember(self, step: _Parsed, parsed: Envelope, opener: Opener) -> None:
         openings = self._openings
         if len(openings) >= DERIVED_KEYS:
             openings.clear()
-        openings[step.record.topic, parsed.header + parsed.nonce[:SALT_SIZE]] = opening
+        openings[step.record.topic, parsed.header + parsed.nonce[:SALT_SIZE]] = opener
 
     def _failure(self, error: CipherlaneError, record: Record, kid: Optional[bytes] = None) -> DecryptionError:
         self._failures.add(error.code)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Mapping, NoReturn, Optional
 
 from cipherlane import compression, envelope, forking
-from cipherlane.cipher import HAS_GIL, EncryptingSession, SessionEndedError
+from cipherlane.cipher import EncryptingSession, SessionEndedError
 from cipherlane.clock import Clock, lease_clock
 from cipherlane.configuration import Configuration, Writing
 from cipherlane.counts import Counts, Numbers
@@ -15,6 +15,7 @@ from cipherlane.holder import KeyHolder
 from cipherlane.keys import EncryptionGrant, EncryptionKeys, KeySettings, KeySource, UnencryptedMode
 from cipherlane.keyservice import KeyServiceClient
 from cipherlane.names import check_topic
+from cipherlane.pure import HAS_GIL
 
 _ATTEMPTS = 3
 """Sessions end while they are used; so do leases."""
@@ -24,11 +25,10 @@ class _Stream:
     """What encrypting for a topic needs, made once for each session.
 
     Attributes:
-        longest: of the values that go the short way, which neither compresses nor binds the record key; -1 for none
-        seal: the short way
+        seal: the short way, for values that are neither compressed nor bound to the record key
     """
 
-    __slots__ = ("binds", "compress_from", "flags", "grant", "longest", "seal", "session", "usage")
+    __slots__ = ("binds", "compress_from", "flags", "grant", "seal", "session", "usage")
 
     def __init__(self, topic: str, grant: EncryptionGrant, session: EncryptingSession, writing: Writing) -> None:
         self.grant = grant
@@ -38,10 +38,12 @@ class _Stream:
         self.compress_from = writing.compression_min if topic in writing.compression_topics else None
         self.flags = envelope.FLAG_RECORD_KEY_BOUND if self.binds else 0
         header = envelope.header(0, grant.key.kid)
-        self.seal = session.sealer(envelope.additional_data(header, grant.scope), header)
-        self.longest = -1 if self.binds or not HAS_GIL else writing.max_plaintext
+        longest = -1 if self.binds or not HAS_GIL else writing.max_plaintext
         if self.compress_from is not None:
-            self.longest = min(self.longest, self.compress_from - 1)
+            longest = min(longest, self.compress_from - 1)
+        sealer = session.sealer(envelope.additional_data(header, grant.scope), header, longest)
+        self.seal = sealer.seal
+        self.usage.include(sealer.tally)
 
     def write(self, value: bytes, record_key: RecordKey) -> bytes:
         """The envelope of a value, whichever way it goes; raises ``SessionEndedError``."""
@@ -137,14 +139,7 @@ class Encryptor(KeyHolder):
             the envelope, or None: then ask :meth:`encrypt`
         """
         stream = self._streams.get(topic)
-        if stream is None or type(value) is not bytes or len(value) > stream.longest:
-            return None
-        written = stream.seal(value)
-        if written is not None:
-            usage = stream.usage
-            usage.records += 1  # threads do not change places inside these lines where there is a GIL (see longest)
-            usage.bytes += len(value)
-        return written
+        return None if stream is None else stream.seal(value)
 
     def numbers(self) -> Numbers:
         """What this encryptor did (spec/kafka.md, "Numbers")."""

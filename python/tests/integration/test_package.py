@@ -58,7 +58,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.9"
     declared = {re.split("[<>=;]", requirement)[0].strip() for requirement in metadata.get_all("Requires-Dist", [])}
-    assert {"cryptography", "urllib3", "backports-zstd", "confluent-kafka", "aiokafka"} == declared
+    assert {"cryptography", "urllib3", "backports-zstd", "confluent-kafka", "aiokafka", "cipherlane-native"} == declared
     assert metadata.get_all("Project-URL") is None  # none that could be wrong
 
 

@@ -15,7 +15,6 @@ from tink import aead, cleartext_keyset_handle
 from tink.proto import tink_pb2, x_aes_gcm_pb2
 
 from cipherlane.cipher import (
-    SESSION_RECORDS,
     DerivedKeys,
     EncryptingSession,
     SessionEndedError,
@@ -24,6 +23,7 @@ from cipherlane.cipher import (
 )
 from cipherlane.errors import CipherlaneError
 from cipherlane.keys import DataKey
+from cipherlane.pure import SESSION_RECORDS
 from support import ManualClock, new_key
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from cipherlane import forking
-from cipherlane.cipher import SESSION_RECORDS, EncryptingSession
+from cipherlane.cipher import EncryptingSession
 from cipherlane.configuration import Writing
 from cipherlane.decryptor import Decryptor, Record
 from cipherlane.encryptor import Encryptor
 from cipherlane.errors import DecryptionError, EncryptionError
+from cipherlane.pure import SESSION_RECORDS
 from support import QUICK, ManualClock, MemorySource, code_of
 
 

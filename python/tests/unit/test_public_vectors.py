@@ -14,13 +14,12 @@ from typing import Any, Iterator
 
 import pytest
 from cryptography.exceptions import InvalidSignature, InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.cmac import CMAC
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from cipherlane import cipher
+from cipherlane import backend, cipher
 from cipherlane.cipher import EncryptingSession
 from cipherlane.errors import CipherlaneError
 from cipherlane.keys import DataKey
@@ -82,7 +81,7 @@ def test_aes_256_gcm() -> None:
     """CL-ENV-022, CL-ENV-010: through our own decryption too."""
     count = 0
     for result, case in vectors("aes_gcm_test.json", keySize=256, ivSize=96, tagSize=128):
-        gcm, nonce, sealed = AESGCM(case["key"]), bytes(12) + case["iv"], case["ct"] + case["tag"]
+        gcm, nonce, sealed = backend.current.raw(case["key"]), bytes(12) + case["iv"], case["ct"] + case["tag"]
         count += 1
         if result == "valid":
             assert gcm.encrypt(case["iv"], case["msg"], case["aad"]) == sealed

@@ -315,7 +315,7 @@ def test_what_a_wipe_meets_under_way_does_not_stay_behind() -> None:
 def test_without_the_interpreters_lock_records_go_the_careful_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """CL-ENV-031 in free-threaded builds: what one thread at a time may do without a lock, is done with one."""
     monkeypatch.setattr("cipherlane.encryptor.HAS_GIL", False)
-    monkeypatch.setattr("cipherlane.cipher.HAS_GIL", False)
+    monkeypatch.setattr("cipherlane.pure.HAS_GIL", False)
     source = source_for("a")
     encryptor = encryptor_for(source)
     values: list[bytes] = []

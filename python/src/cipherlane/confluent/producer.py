@@ -69,6 +69,9 @@ class Producer(confluent_kafka.Producer):
         told = callback or on_delivery or self._on_delivery
         if told is not None:
             told = functools.partial(_tell, told, plaintext)
+        elif not timestamp and headers is None:
+            _produce(self, topic, encrypted, key, partition)  # arguments that are left out cost no time
+            return
         _produce(self, topic, encrypted, key, partition, told, None, timestamp, headers)
 
     def produce_batch(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from typing import Any, Callable, Mapping, Optional, Sequence
+
+from confluent_kafka import Message
 
 from cipherlane.configuration import Configuration, FailureAction
 from cipherlane.confluent.dead_letters import DeadLetters, Failure
@@ -11,6 +14,8 @@ from cipherlane.counts import Counts, Numbers
 from cipherlane.decryptor import Decryptor, Record
 from cipherlane.errors import DecryptionError
 from cipherlane.failure import applies, marked, not_lettered, unmarked
+
+_topic_of, _value_of, _set_value = Message.topic, Message.value, Message.set_value
 
 Refused = Callable[[Any, DecryptionError], Any]
 """Gives what stands in the place of a message that cannot be decrypted."""
@@ -84,15 +89,12 @@ class Reader:
 
     def _at_once(self, messages: list[Any]) -> list[int]:
         """Decrypts what is like messages before; the rest is left to be looked at with care."""
-        decrypt = self.decryptor.decrypt_at_once
-        rest = []
-        for index, message in enumerate(messages):
-            plaintext = decrypt(message.topic(), message.value())
-            if plaintext is None:
-                rest.append(index)
-            else:
-                message.set_value(plaintext)
-        return rest
+        topics, values = list(map(_topic_of, messages)), list(map(_value_of, messages))
+        plaintexts, missed = self.decryptor.decrypt_all_at_once(topics, values)
+        for index in missed:
+            plaintexts[index] = values[index]
+        deque(map(_set_value, messages, plaintexts), 0)  # which is a loop in C
+        return missed
 
     def _carefully(self, messages: list[Any], rest: list[int]) -> list[Any]:
         rest = [index for index in rest if messages[index].error() is None]

@@ -9,7 +9,7 @@ from cipherlane import cipher
 from cipherlane.errors import CipherlaneError, ErrorCode
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    from cipherlane.backend import Aead
 
 
 class DataKey:
@@ -35,7 +35,7 @@ class DataKey:
         self._key = bytearray(key)
         self._lock = threading.Lock()
 
-    def derive(self, salt: bytes) -> AESGCM:
+    def derive(self, salt: bytes) -> Aead:
         """The cipher for nonces that start with ``salt`` (12 bytes).
 
         Raises:

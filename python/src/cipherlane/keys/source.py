@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Generic, Mapping, Optional, Protocol, Sequence
 from cipherlane.errors import CipherlaneError
 
 if TYPE_CHECKING:
+    from cipherlane.backend import Tally
     from cipherlane.keys.data_key import DataKey
 
 MAX_KIDS = 1000
@@ -85,31 +86,37 @@ class PlaintextPolicy(Grant, enum.Enum):
 
 
 class Usage:
-    """Counts the records and bytes of plaintext that were encrypted. Safe for use by threads.
+    """Counts the records and bytes of plaintext that were encrypted. Safe for use by threads."""
 
-    Attributes:
-        records: since the beginning
-        bytes: of plaintext, before compression [CL-ENV-046]
-    """
-
-    __slots__ = ("_lock", "_reported", "bytes", "records")
+    __slots__ = ("_bytes", "_lock", "_records", "_reported", "_tallies")
 
     def __init__(self) -> None:
-        self.records = 0
-        self.bytes = 0
+        self._records = self._bytes = 0
+        self._tallies: list[Tally] = []
         self._reported = (0, 0)
         self._lock = threading.Lock()
 
     def add(self, size: int) -> None:
-        """Counts a record; the hot path of the encryptor does so without this lock."""
+        """Counts a record of so many bytes of plaintext, before compression [CL-ENV-046]."""
         with self._lock:
-            self.records += 1
-            self.bytes += size
+            self._records += 1
+            self._bytes += size
+
+    def include(self, tally: Tally) -> None:
+        """Counts what a sealer encrypts, which does so by itself."""
+        with self._lock:
+            self._tallies.append(tally)
+
+    @property
+    def records(self) -> int:
+        """Since the beginning."""
+        return self._records + sum(tally.records for tally in self._tallies)
 
     def take(self) -> tuple[int, int]:
         """Records and bytes that were not reported yet; they are from now on."""
         with self._lock:
-            before, self._reported = self._reported, (self.records, self.bytes)
+            size = self._bytes + sum(tally.bytes for tally in self._tallies)
+            before, self._reported = self._reported, (self.records, size)
             return self._reported[0] - before[0], self._reported[1] - before[1]
 
 

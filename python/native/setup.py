@@ -1,0 +1,31 @@
+"""Builds the extension over libcipherlane's core, whose sources a source distribution carries in core/."""
+
+import shutil
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+HERE = Path(__file__).resolve().parent
+CORE = HERE / "core"
+IN_REPOSITORY = HERE.parents[1] / "c"
+NEEDED = ("src/cipher.c", "src/cipher.h", "src/envelope.h", "src/bytes.h", "include/cipherlane/cipherlane.h")
+
+if IN_REPOSITORY.is_dir():
+    for name in NEEDED:
+        copied = CORE / name
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(IN_REPOSITORY / name, copied)
+
+setup(
+    ext_modules=[
+        Extension(
+            "cipherlane_native._core",
+            ["src/cipherlane_native/_core.c", "core/src/cipher.c"],
+            include_dirs=["core/src", "core/include"],
+            libraries=["crypto"],
+            extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-Wall", "-Wextra", "-D_GNU_SOURCE"],
+            py_limited_api=True,
+        )
+    ],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)
