@@ -12,8 +12,9 @@ from typing import Any, Optional
 import pytest
 from cryptography.exceptions import InvalidTag
 
-from cipherlane import backend, forking
-from support import ManualClock
+from cipherlane import Decryptor, Encryptor, backend, forking
+from cipherlane.configuration import Writing
+from support import QUICK, ManualClock, MemorySource
 
 KEY, SALT = os.urandom(32), os.urandom(12)
 PREFIX = SALT + os.urandom(8)
@@ -138,3 +139,19 @@ def test_the_environment_leaves_it_aside(in_language: str) -> None:
     command = [sys.executable, "-c", "from cipherlane import backend; print(backend.current.name)"]
     named = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
     assert named == {"python": "pure", "c": "native"}[in_language]
+
+
+def test_many_records_are_decrypted_in_pieces() -> None:
+    source = MemorySource()
+    source.add("t")
+    encryptor = Encryptor(source, QUICK, Writing(100))
+    decryptor = Decryptor(source, QUICK, max_plaintext=100)
+    stored: list[Any] = [encryptor.encrypt("t", str(number).encode()) for number in range(2500)]
+    assert decryptor.decrypt("t", stored[0]) == b"0"
+    stored[1700] = b"plaintext"
+    found, missed = decryptor.decrypt_all_at_once(["t"] * 2500, stored)
+    assert missed == [1700]
+    assert found == [None if number == 1700 else str(number).encode() for number in range(2500)]
+    assert decryptor.numbers()["records_decrypted_total"] == 2500
+    encryptor.close()
+    decryptor.close()
