@@ -25,16 +25,14 @@ static const char KEY_MEMBERS[] = "\"scope\":\"claims\",\"kid\":\"4bc31153e689f5
                                   "\"refresh_in\":86400,\"expires_in\":86400";
 
 /* The key service of this benchmark: one key for a day. */
-cl_code __wrap_cl_http_post(cl_http *http, const char *url, const char *path, const char *body, uint32_t timeout_ms,
-                            cl_http_answer *answer, cl_error *error);
+cl_code __wrap_cl_http_post(cl_http *http, const cl_http_request *request, cl_http_answer *answer, cl_error *error);
 
-cl_code __wrap_cl_http_post(cl_http *http, const char *url, const char *path, const char *body, uint32_t timeout_ms,
-                            cl_http_answer *answer, cl_error *error)
+cl_code __wrap_cl_http_post(cl_http *http, const cl_http_request *request, cl_http_answer *answer, cl_error *error)
 {
-    (void)http, (void)url, (void)path, (void)timeout_ms, (void)error;
+    (void)http, (void)error;
     char *text = NULL;
-    const char *close = strstr(body, KID) == NULL ? "]}" : "}]}";
-    const char *open = strstr(body, KID) == NULL ? "" : "{";
+    const char *close = strstr(request->body, KID) == NULL ? "]}" : "}]}";
+    const char *open = strstr(request->body, KID) == NULL ? "" : "{";
     int size = asprintf(&text, "%s%s,\"keys\":[%s%s%s", ANSWER_HEAD, KEY_MEMBERS, open, *open == '{' ? KEY_MEMBERS : "",
                         close);
     *answer = (cl_http_answer){.status = 200, .body = (uint8_t *)text, .size = (size_t)size, .sent_at = cl_now()};

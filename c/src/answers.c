@@ -12,6 +12,7 @@
 
 #define LEASE_MAX 604800U /* seconds: a week */
 #define KEY_TEXT 44U      /* base64 of 32 bytes */
+#define CHAIN_MAX 65536U  /* bytes of certificates in PEM [CL-IDN-033] */
 
 static cl_code bad(cl_error *error, const char *what)
 {
@@ -298,6 +299,44 @@ cl_code cl_parse_decryption(const cl_algorithms *algorithms, const cl_http_answe
         cl_json_free(tree);
     }
     return code;
+}
+
+static cl_code read_certificate(const cJSON *tree, cl_certificate_answer *answer, cl_error *error)
+{
+    const char *certificate = cl_json_string(tree, "certificate");
+    const char *ca = cl_json_string(tree, "ca");
+    if (certificate == NULL || ca == NULL || strlen(certificate) > CHAIN_MAX || strlen(ca) > CHAIN_MAX ||
+        !read_terms(tree, &answer->terms)) {
+        return bad(error, "certificate, ca, or the times");
+    }
+    answer->certificate = strdup(certificate);
+    answer->ca = strdup(ca);
+    if (answer->certificate != NULL && answer->ca != NULL) {
+        return CL_OK;
+    }
+    free(answer->certificate);
+    free(answer->ca);
+    return cl_no_memory(error);
+}
+
+cl_code cl_parse_certificate(const cl_http_answer *http, cl_certificate_answer *answer, cl_error *error)
+{
+    cl_code code = CL_OK;
+    cJSON *tree = answer_object(http, &code, error);
+    if (tree != NULL) {
+        code = read_certificate(tree, answer, error);
+        cl_json_free(tree);
+    }
+    return code;
+}
+
+char *cl_certificate_request(const char *csr)
+{
+    cJSON *tree = cJSON_CreateObject();
+    bool made = tree != NULL && cJSON_AddStringToObject(tree, "csr", csr) != NULL;
+    char *text = made ? cJSON_PrintUnformatted(tree) : NULL;
+    cJSON_Delete(tree);
+    return text;
 }
 
 char *cl_encryption_request(const char *topic, const cl_kid *kid, uint64_t records, uint64_t bytes)

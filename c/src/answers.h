@@ -48,14 +48,24 @@ typedef struct cl_decryption_answer {
     cl_key_answer *keys; /* the caller's, with the kids asked for; at most CL_KIDS_PER_CALL, all different */
 } cl_decryption_answer;
 
+/* A certificate; the texts are not yet checked. */
+typedef struct cl_certificate_answer {
+    char *certificate; /* PEM, the leaf first; free with free() */
+    char *ca;          /* PEM; free with free() */
+    cl_terms terms;
+} cl_certificate_answer;
+
 /* CL_OK, or the failure that the answer says or is [CL-KEY-003] [CL-ERR-006]. Keys are in `answer`: wipe it. */
 cl_code cl_parse_encryption(const cl_algorithms *algorithms, const cl_http_answer *http, cl_encryption_answer *answer,
                             cl_error *error);
 cl_code cl_parse_decryption(const cl_algorithms *algorithms, const cl_http_answer *http, cl_decryption_answer *answer,
                             cl_error *error);
 
+cl_code cl_parse_certificate(const cl_http_answer *http, cl_certificate_answer *answer, cl_error *error);
+
 /* Request bodies, NUL-terminated, or NULL without memory; free with free(). `records` 0: no usage to report. */
 char *cl_encryption_request(const char *topic, const cl_kid *kid, uint64_t records, uint64_t bytes);
+char *cl_certificate_request(const char *csr);
 char *cl_decryption_request(const char *topic, const cl_key_answer *keys, size_t count);
 
 #endif

@@ -33,12 +33,18 @@ static void destroy_core(cl_core *core)
     cl_keys_free(core->keys);
     cl_slots_free(core->slots);
     cl_keyservice_free(core->service);
+    cl_credentials_free(core->credentials);
     cl_secrets_free(core->secrets);
     cl_algorithms_close(&core->algorithms);
     if (core->alive != NULL) {
         (void)munmap((void *)(uintptr_t)core->alive, PAGE);
     }
     free(core);
+}
+
+static cl_code give_pem(void *context, uint32_t timeout_ms, cl_pem **pem, cl_error *error)
+{
+    return cl_credentials_take(context, timeout_ms, pem, error);
 }
 
 static bool open_parts(cl_core *core, const cl_settings *settings, cl_error *error)
@@ -48,7 +54,9 @@ static bool open_parts(cl_core *core, const cl_settings *settings, cl_error *err
     }
     core->secrets = cl_secrets_new();
     core->slots = cl_slots_new(&core->algorithms);
-    core->service = cl_keyservice_new(settings, &core->algorithms, error);
+    core->credentials = cl_credentials_new(settings, error);
+    const cl_pem_source source = {give_pem, core->credentials};
+    core->service = core->credentials == NULL ? NULL : cl_keyservice_new(settings, &core->algorithms, source, error);
     if (core->secrets == NULL || core->slots == NULL || core->service == NULL) {
         return false;
     }
@@ -168,6 +176,8 @@ cl_code cl_client_numbers(cl_client *client, cl_numbers *numbers, cl_error *erro
     cl_slots_numbers(core->slots, &numbers->records_encrypted, &numbers->records_decrypted);
     cl_keyservice_numbers(core->service, &numbers->key_requests, &numbers->key_request_failures);
     cl_keys_numbers(core->keys, &numbers->keys_cached, &numbers->lease_seconds_left);
+    cl_identity *identity = cl_credentials_identity(core->credentials);
+    numbers->certificate_seconds_left = identity == NULL ? 0 : cl_identity_seconds_left(identity);
     return CL_OK;
 }
 

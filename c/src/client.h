@@ -2,7 +2,7 @@
 #ifndef CL_CLIENT_H
 #define CL_CLIENT_H
 
-#include "config.h"
+#include "credentials.h"
 #include "keys.h"
 
 /* The working parts, of one process. */
@@ -13,6 +13,7 @@ typedef struct cl_core {
     cl_algorithms algorithms;
     cl_secrets *secrets;
     cl_slots *slots;
+    cl_credentials *credentials;
     cl_keyservice *service;
     cl_keys *keys;
     struct cl_core *inherited; /* of the parent; its locks may be held for ever, so it is never touched */

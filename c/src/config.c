@@ -38,9 +38,13 @@ static const setting SETTINGS[] = {
     TEXT("compression.topics", compression_topics),
     NUMBER("compression.min.bytes", compression_min, 0, 1073741824, 1024),
     TEXT("record.key.topics", record_key_topics),
+    TEXT("identity.renew", identity_renew),
+    TEXT("identity.token.file", token_file),
+    TEXT("identity.jwt.file", jwt_file),
 };
 #define COUNT (sizeof SETTINGS / sizeof SETTINGS[0])
-#define REQUIRED 4U /* the first of them */
+#define REQUIRED 4U   /* the first of them */
+#define WITH_TOKEN 2U /* of these, with a token or a JWT */
 
 /* The offsets of the table are those of fields of the right type. */
 static void set_number(cl_settings *settings, const setting *which, uint32_t value)
@@ -122,7 +126,8 @@ cl_code cl_config_set(cl_config *config, const char *name, const char *value, cl
 
 const char *cl_setting_missing(const cl_settings *settings)
 {
-    for (size_t i = 0; i < REQUIRED; i++) {
+    bool token = *settings->token_file != '\0' || *settings->jwt_file != '\0';
+    for (size_t i = 0; i < (token ? WITH_TOKEN : REQUIRED); i++) {
         if (*((const char *)settings + SETTINGS[i].offset) == '\0') {
             return SETTINGS[i].name;
         }

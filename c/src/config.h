@@ -23,7 +23,11 @@ typedef struct cl_settings {
     char dead_letter_topic[CL_TEXT_MAX];
     char compression_topics[CL_TEXT_MAX];
     char record_key_topics[CL_TEXT_MAX];
-    cl_action action; /* after cl_settings_check */
+    char identity_renew[CL_TEXT_MAX];
+    char token_file[CL_TEXT_MAX];
+    char jwt_file[CL_TEXT_MAX];
+    cl_action action; /* after cl_settings_check, like the next */
+    bool renew;       /* the certificate comes from the key service */
     uint32_t connect_timeout_ms;
     uint32_t request_timeout_ms;
     uint32_t deadline_ms;
@@ -40,8 +44,11 @@ struct cl_config {
 /* Completes a copy of the configuration into *settings; refuses what cannot work [CL-CFG-002]. */
 cl_code cl_settings_check(cl_settings *settings, const cl_config *config, cl_error *error);
 
-/* The name of a required setting that is empty, or NULL. */
+/* The name of a required setting that is empty, or NULL. Certificate and key are not required beside a token or a JWT. */
 const char *cl_setting_missing(const cl_settings *settings);
+
+/* Makes *copy a copy of checked settings. */
+void cl_settings_copy(cl_settings *copy, const cl_settings *settings);
 
 /* The text without blanks around it. Changes the text. */
 char *cl_trim(char *text);

@@ -1,9 +1,8 @@
-/* libcurl: a small pool of easy handles, each with its own connection and the PEM texts that it began with. */
+/* libcurl: a small pool of easy handles, each with its own connection and what it shows and trusts. */
 #include "http.h"
 
 #include "clock.h"
 #include "error.h"
-#include "pem.h"
 
 #include <curl/curl.h>
 #include <openssl/crypto.h>
@@ -17,22 +16,30 @@
 
 typedef struct connection {
     CURL *curl;
+    struct curl_slist *headers;
     cl_pem *pem;
 } connection;
 
 struct cl_http {
     const cl_settings *settings;
-    struct curl_slist *headers;
-    pthread_mutex_t mutex; /* guards what follows, and the references of PEM texts */
-    cl_pem *pem;           /* in force */
+    pthread_mutex_t mutex; /* guards what follows */
     size_t idle;
     connection connections[POOL];
 };
 
-/* The mutex is held, or nobody else is there. */
+/* A header may hold a token. */
+static void free_headers(struct curl_slist *headers)
+{
+    for (const struct curl_slist *each = headers; each != NULL; each = each->next) {
+        OPENSSL_cleanse(each->data, strlen(each->data));
+    }
+    curl_slist_free_all(headers);
+}
+
 static void hang_up(connection *one)
 {
     curl_easy_cleanup(one->curl);
+    free_headers(one->headers);
     cl_pem_drop(one->pem);
 }
 
@@ -46,16 +53,6 @@ cl_http *cl_http_new(const cl_settings *settings, cl_error *error)
     }
     http->settings = settings;
     (void)pthread_mutex_init(&http->mutex, NULL);
-    http->headers = curl_slist_append(NULL, "Content-Type: application/json");
-    if (http->headers == NULL) {
-        (void)cl_no_memory(error);
-    } else {
-        http->pem = cl_pem_read(settings, error);
-    }
-    if (http->pem == NULL) {
-        cl_http_free(http);
-        return NULL;
-    }
     return http;
 }
 
@@ -67,8 +64,6 @@ void cl_http_free(cl_http *http)
     while (http->idle > 0) {
         hang_up(&http->connections[--http->idle]);
     }
-    cl_pem_drop(http->pem);
-    curl_slist_free_all(http->headers);
     (void)pthread_mutex_destroy(&http->mutex);
     free(http);
     curl_global_cleanup();
@@ -80,15 +75,39 @@ static bool set_blob(CURL *curl, CURLoption option, const cl_pem_text *text)
     return curl_easy_setopt(curl, option, &blob) == CURLE_OK;
 }
 
-static bool present(const connection *one)
+static bool add_header(connection *one, const char *line)
 {
+    struct curl_slist *longer = curl_slist_append(one->headers, line);
+    one->headers = longer == NULL ? one->headers : longer;
+    return longer != NULL;
+}
+
+static bool add_bearer(connection *one)
+{
+    static const char NAME[] = "Authorization: Bearer ";
+    char *line = malloc(sizeof NAME + one->pem->bearer.size);
+    if (line == NULL) {
+        return false;
+    }
+    memcpy(line, NAME, sizeof NAME - 1);
+    memcpy(line + sizeof NAME - 1, one->pem->bearer.data, one->pem->bearer.size + 1);
+    bool added = add_header(one, line);
+    OPENSSL_cleanse(line, strlen(line));
+    free(line);
+    return added;
+}
+
+static bool present(connection *one)
+{
+    bool certified = one->pem->text[CL_PEM_CERTIFICATE].data != NULL;
     return set_blob(one->curl, CURLOPT_CAINFO_BLOB, &one->pem->text[CL_PEM_CA]) &&
-           set_blob(one->curl, CURLOPT_SSLCERT_BLOB, &one->pem->text[CL_PEM_CERTIFICATE]) &&
-           set_blob(one->curl, CURLOPT_SSLKEY_BLOB, &one->pem->text[CL_PEM_KEY]);
+           (!certified || (set_blob(one->curl, CURLOPT_SSLCERT_BLOB, &one->pem->text[CL_PEM_CERTIFICATE]) &&
+                           set_blob(one->curl, CURLOPT_SSLKEY_BLOB, &one->pem->text[CL_PEM_KEY]))) &&
+           add_header(one, "Content-Type: application/json") && (one->pem->bearer.data == NULL || add_bearer(one));
 }
 
 /* What all requests have in common. Proxies and other settings of the environment do not count. */
-static bool prepare(const cl_http *http, const connection *one)
+static bool prepare(const cl_http *http, connection *one)
 {
     CURL *curl = one->curl;
     const cl_settings *settings = http->settings;
@@ -102,37 +121,25 @@ static bool prepare(const cl_http *http, const connection *one)
     good = good && curl_easy_setopt(curl, CURLOPT_CAINFO, NULL) == CURLE_OK;
     good = good && curl_easy_setopt(curl, CURLOPT_CAPATH, NULL) == CURLE_OK;
     good = good && curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)settings->connect_timeout_ms) == CURLE_OK;
-    return good && curl_easy_setopt(curl, CURLOPT_HTTPHEADER, http->headers) == CURLE_OK;
+    return good && curl_easy_setopt(curl, CURLOPT_HTTPHEADER, one->headers) == CURLE_OK;
 }
 
-/* Files that cannot be used leave the old ones in force, and are looked at again with the next request [CL-KEY-016]. */
-static void renew_pem(cl_http *http)
+/* An idle connection under these PEM texts, or none yet (curl is NULL). Those under other texts are over. */
+static connection take_idle(cl_http *http, cl_pem *pem)
 {
-    cl_pem *fresh = cl_pem_changed(http->pem, http->settings) ? cl_pem_read(http->settings, NULL) : NULL;
-    if (fresh != NULL) {
-        cl_pem_drop(http->pem);
-        http->pem = fresh;
-    }
-}
-
-/* An idle connection under the PEM texts in force, or none yet (curl is NULL). */
-static connection take_idle(cl_http *http)
-{
+    connection taken = {.pem = NULL};
     (void)pthread_mutex_lock(&http->mutex);
-    renew_pem(http);
-    connection taken = {NULL, NULL};
     while (taken.curl == NULL && http->idle > 0) {
         taken = http->connections[--http->idle];
-        if (taken.pem != http->pem) {
+        if (taken.pem != pem) {
             hang_up(&taken);
-            taken = (connection){NULL, NULL};
+            taken = (connection){.pem = NULL};
         }
     }
-    if (taken.curl == NULL) {
-        taken.pem = http->pem;
-        taken.pem->references++;
-    }
     (void)pthread_mutex_unlock(&http->mutex);
+    if (taken.curl == NULL) {
+        taken.pem = cl_pem_keep(pem);
+    }
     return taken;
 }
 
@@ -148,9 +155,9 @@ static void give(cl_http *http, connection *one, bool good)
     (void)pthread_mutex_unlock(&http->mutex);
 }
 
-static bool take(cl_http *http, connection *one)
+static bool take(cl_http *http, cl_pem *pem, connection *one)
 {
-    *one = take_idle(http);
+    *one = take_idle(http, pem);
     if (one->curl != NULL) {
         return true;
     }
@@ -230,19 +237,19 @@ static cl_code perform(CURL *curl, const char *url, cl_http_answer *answer, cl_e
     return CL_OK;
 }
 
-cl_code cl_http_post(cl_http *http, const char *url, const char *path, const char *body, uint32_t timeout_ms,
-                     cl_http_answer *answer, cl_error *error)
+cl_code cl_http_post(cl_http *http, const cl_http_request *request, cl_http_answer *answer, cl_error *error)
 {
     connection one;
     *answer = (cl_http_answer){0};
-    if (!take(http, &one)) {
+    if (!take(http, request->pem, &one)) {
         return cl_no_memory(error);
     }
-    bool ready = address(one.curl, url, path) && curl_easy_setopt(one.curl, CURLOPT_POSTFIELDS, body) == CURLE_OK &&
-                 curl_easy_setopt(one.curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms) == CURLE_OK &&
+    bool ready = address(one.curl, request->url, request->path) &&
+                 curl_easy_setopt(one.curl, CURLOPT_POSTFIELDS, request->body) == CURLE_OK &&
+                 curl_easy_setopt(one.curl, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms) == CURLE_OK &&
                  curl_easy_setopt(one.curl, CURLOPT_WRITEFUNCTION, collect) == CURLE_OK &&
                  curl_easy_setopt(one.curl, CURLOPT_WRITEDATA, answer) == CURLE_OK;
-    cl_code code = ready ? perform(one.curl, url, answer, error) : cl_no_memory(error);
+    cl_code code = ready ? perform(one.curl, request->url, answer, error) : cl_no_memory(error);
     give(http, &one, code == CL_OK);
     if (code != CL_OK) {
         cl_http_answer_free(answer);

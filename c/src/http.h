@@ -1,23 +1,33 @@
-/* POST over mutual TLS with libcurl: connections, time outs, limits. Knows no JSON and no keys. Thread-safe. */
+/*
+ * POST over mutual TLS with libcurl: connections, time outs, limits. Knows no JSON, no keys, and not where certificates come from. Thread-safe.
+ */
 #ifndef CL_HTTP_H
 #define CL_HTTP_H
 
 #include "answers.h"
-#include "config.h"
+#include "pem.h"
 
 typedef struct cl_http cl_http;
 
-/* NULL when libcurl or memory fails, or the PEM files cannot be used. `settings` must outlive it. */
+/* What is sent, where to, under which certificate, and how long to wait for the answer. */
+typedef struct cl_http_request {
+    const char *url;
+    const char *path;
+    const char *body;
+    uint32_t timeout_ms;
+    cl_pem *pem; /* the caller keeps its reference */
+} cl_http_request;
+
+/* NULL when libcurl or memory fails. `settings` must outlive it. */
 cl_http *cl_http_new(const cl_settings *settings, cl_error *error);
 void cl_http_free(cl_http *http);
 
 /*
- * Sends `body` to one address and waits at most `timeout_ms`. CL_OK with *answer filled, whatever its status; free it with
+ * Sends a body to one address and waits for the answer. CL_OK with *answer filled, whatever its status; free it with
  * cl_http_answer_free. Otherwise CL_KEY_SERVICE_UNAVAILABLE (no connection, no handshake, time out),
  * CL_KEY_SERVICE_BAD_ANSWER (over 1 MiB) or CL_INTERNAL.
  */
-cl_code cl_http_post(cl_http *http, const char *url, const char *path, const char *body, uint32_t timeout_ms,
-                     cl_http_answer *answer, cl_error *error);
+cl_code cl_http_post(cl_http *http, const cl_http_request *request, cl_http_answer *answer, cl_error *error);
 
 /* Wipes and frees the body. */
 void cl_http_answer_free(cl_http_answer *answer);

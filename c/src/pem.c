@@ -6,13 +6,10 @@
 #include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/pem.h>
-#include <openssl/x509.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define FILE_MAX 1048576
 
 static const char *path_of(const cl_settings *settings, cl_pem_file which)
 {
@@ -39,14 +36,15 @@ static bool read_whole(int file, cl_pem_text *text)
     return true;
 }
 
-static bool read_file(const char *path, cl_pem_text *text, cl_pem_mark *mark)
+bool cl_pem_text_read(const char *path, size_t size, cl_pem_text *text, cl_pem_mark *mark)
 {
     struct stat status;
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) {
         return false;
     }
-    bool good = fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 && status.st_size < FILE_MAX;
+    bool good =
+        fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 && (size_t)status.st_size < size;
     if (good) {
         *mark = mark_of(&status);
         *text = (cl_pem_text){calloc(1, (size_t)status.st_size + 1), (size_t)status.st_size};
@@ -54,6 +52,40 @@ static bool read_file(const char *path, cl_pem_text *text, cl_pem_mark *mark)
     }
     (void)close(file);
     return good;
+}
+
+bool cl_pem_text_copy(cl_pem_text *text, const char *data, size_t size)
+{
+    *text = (cl_pem_text){calloc(1, size + 1), size};
+    if (text->data == NULL) {
+        return false;
+    }
+    memcpy(text->data, data, size);
+    return true;
+}
+
+void cl_pem_text_free(cl_pem_text *text)
+{
+    if (text->data != NULL) {
+        OPENSSL_cleanse(text->data, text->size);
+        free(text->data);
+        text->data = NULL;
+    }
+}
+
+cl_pem *cl_pem_new(void)
+{
+    cl_pem *pem = calloc(1, sizeof *pem);
+    if (pem != NULL) {
+        atomic_init(&pem->references, 1);
+    }
+    return pem;
+}
+
+cl_pem *cl_pem_keep(cl_pem *pem)
+{
+    (void)atomic_fetch_add_explicit(&pem->references, 1, memory_order_relaxed);
+    return pem;
 }
 
 /* An encrypted key is refused: a passphrase is never asked for. */
@@ -68,7 +100,7 @@ static BIO *bio_of(const cl_pem_text *text)
     return BIO_new_mem_buf(text->data, (int)text->size);
 }
 
-static X509 *first_certificate(const cl_pem_text *text)
+X509 *cl_pem_certificate(const cl_pem_text *text)
 {
     BIO *bio = bio_of(text);
     X509 *certificate = bio == NULL ? NULL : PEM_read_bio_X509(bio, NULL, no_passphrase, NULL);
@@ -90,8 +122,8 @@ static bool key_fits(const cl_pem_text *text, const X509 *certificate)
 static const char *unusable(const cl_pem *pem)
 {
     const char *bad = NULL;
-    X509 *ca = first_certificate(&pem->text[CL_PEM_CA]);
-    X509 *certificate = first_certificate(&pem->text[CL_PEM_CERTIFICATE]);
+    X509 *ca = cl_pem_certificate(&pem->text[CL_PEM_CA]);
+    X509 *certificate = cl_pem_certificate(&pem->text[CL_PEM_CERTIFICATE]);
     if (ca == NULL) {
         bad = CL_SETTING "keyservice.tls.ca";
     } else if (certificate == NULL) {
@@ -110,7 +142,7 @@ static const char *read_all(cl_pem *pem, const cl_settings *settings)
     static const char *const NAMES[CL_PEM_FILES] = {
         CL_SETTING "keyservice.tls.ca", CL_SETTING "keyservice.tls.certificate", CL_SETTING "keyservice.tls.key"};
     for (cl_pem_file i = CL_PEM_CA; i < CL_PEM_FILES; i++) {
-        if (!read_file(path_of(settings, i), &pem->text[i], &pem->mark[i])) {
+        if (!cl_pem_text_read(path_of(settings, i), CL_PEM_MAX, &pem->text[i], &pem->mark[i])) {
             return NAMES[i];
         }
     }
@@ -119,12 +151,11 @@ static const char *read_all(cl_pem *pem, const cl_settings *settings)
 
 cl_pem *cl_pem_read(const cl_settings *settings, cl_error *error)
 {
-    cl_pem *pem = calloc(1, sizeof *pem);
+    cl_pem *pem = cl_pem_new();
     if (pem == NULL) {
         (void)cl_no_memory(error);
         return NULL;
     }
-    pem->references = 1;
     const char *bad = read_all(pem, settings);
     if (bad != NULL) {
         (void)cl_fail(error, CL_CONFIGURATION_INVALID,
@@ -159,14 +190,13 @@ bool cl_pem_changed(const cl_pem *pem, const cl_settings *settings)
 
 void cl_pem_drop(cl_pem *pem)
 {
-    if (pem == NULL || --pem->references > 0) {
+    if (pem == NULL || atomic_fetch_sub_explicit(&pem->references, 1, memory_order_acq_rel) > 1) {
         return;
     }
     for (cl_pem_file i = CL_PEM_CA; i < CL_PEM_FILES; i++) {
-        if (pem->text[i].data != NULL) {
-            OPENSSL_cleanse(pem->text[i].data, pem->text[i].size);
-            free(pem->text[i].data);
-        }
+        cl_pem_text_free(&pem->text[i]);
     }
+    cl_pem_text_free(&pem->bearer);
+    cl_pem_text_free(&pem->peers);
     free(pem);
 }

@@ -5,8 +5,8 @@
 #include "fetch.h"
 
 #include "clock.h"
+#include "thread.h"
 
-#include <signal.h>
 #include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -126,19 +126,13 @@ static void *run(void *context)
     return NULL;
 }
 
-/* Signals are the application's: the thread takes none. */
 bool cl_refresher_start(cl_keys *keys)
 {
-    sigset_t all;
-    sigset_t before;
     keys->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
     if (keys->timer < 0) {
         return false;
     }
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&keys->thread, NULL, run, keys) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    bool started = cl_thread_start(&keys->thread, run, keys);
     if (!started) {
         (void)close(keys->timer);
     }

@@ -84,6 +84,42 @@ static cl_code check_topics(cl_settings *settings, cl_error *error)
     return CL_OK;
 }
 
+static cl_code refuse_identity(cl_error *error, const char *why)
+{
+    return cl_fail(error, CL_CONFIGURATION_INVALID, "configuration-invalid: " CL_SETTING "%s", why);
+}
+
+/* Where the certificate comes from (spec/identity.md, "Clients that renew their certificate"). */
+static cl_code check_identity(cl_settings *settings, cl_error *error)
+{
+    bool token = *settings->token_file != '\0';
+    bool jwt = *settings->jwt_file != '\0';
+    bool no = strcmp(settings->identity_renew, "false") == 0;
+    settings->renew = strcmp(settings->identity_renew, "true") == 0 || token || jwt;
+    if (*settings->identity_renew != '\0' && !no && strcmp(settings->identity_renew, "true") != 0) {
+        return refuse_identity(error, "identity.renew takes true or false");
+    }
+    if (no && settings->renew) {
+        return refuse_identity(error, "identity.renew=false, and a token or a JWT to renew with");
+    }
+    if (token && jwt) {
+        return refuse_identity(error, "identity.token.file and identity.jwt.file: take one of them");
+    }
+    if (token && (*settings->certificate != '\0' || *settings->key != '\0')) {
+        return refuse_identity(
+            error, "identity.token.file takes the place of keyservice.tls.certificate and keyservice.tls.key");
+    }
+    return CL_OK;
+}
+
+void cl_settings_copy(cl_settings *copy, const cl_settings *settings)
+{
+    *copy = *settings;
+    for (size_t i = 0; i < settings->url_count; i++) {
+        copy->url[i] = copy->urls + (settings->url[i] - settings->urls);
+    }
+}
+
 cl_code cl_settings_check(cl_settings *settings, const cl_config *config, cl_error *error)
 {
     *settings = config->settings;
@@ -93,5 +129,6 @@ cl_code cl_settings_check(cl_settings *settings, const cl_config *config, cl_err
     }
     cl_code code = choose_action(settings, error);
     code = code == CL_OK ? check_topics(settings, error) : code;
+    code = code == CL_OK ? check_identity(settings, error) : code;
     return code == CL_OK ? split_urls(settings, error) : code;
 }

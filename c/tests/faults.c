@@ -47,8 +47,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size);
 void *__real_aligned_alloc(size_t alignment, size_t size);
 char *__wrap_strdup(const char *text);
 ssize_t __wrap_getrandom(void *out, size_t size, unsigned flags);
-cl_code __wrap_cl_http_post(cl_http *http, const char *url, const char *path, const char *body, uint32_t timeout_ms,
-                            cl_http_answer *answer, cl_error *error);
+cl_code __wrap_cl_http_post(cl_http *http, const cl_http_request *request, cl_http_answer *answer, cl_error *error);
 
 void *__wrap_malloc(size_t size)
 {
@@ -83,13 +82,12 @@ ssize_t __wrap_getrandom(void *out, size_t size, unsigned flags)
     return __real_getrandom(out, size, flags);
 }
 
-cl_code __wrap_cl_http_post(cl_http *http, const char *url, const char *path, const char *body, uint32_t timeout_ms,
-                            cl_http_answer *answer, cl_error *error)
+cl_code __wrap_cl_http_post(cl_http *http, const cl_http_request *request, cl_http_answer *answer, cl_error *error)
 {
     static const char KEY[] = "\"scope\":\"claims\",\"kid\":\"4bc31153e689f5bbe9cd6136ff2f83bb\","
                               "\"key\":\"XZ241U6PBUWd/lM6MyslJdEkJucsNffpgmGoJ9AWTnw=\",\"refresh_in\":100,"
                               "\"expires_in\":200";
-    (void)http, (void)url, (void)timeout_ms, (void)body;
+    (void)http;
     *answer = (cl_http_answer){.status = 200, .sent_at = cl_now()};
     answer->body = __wrap_malloc(1024);
     if (answer->body == NULL || faults_hit(REQUEST)) {
@@ -97,9 +95,10 @@ cl_code __wrap_cl_http_post(cl_http *http, const char *url, const char *path, co
         *answer = (cl_http_answer){0};
         return cl_fail(error, CL_KEY_SERVICE_UNAVAILABLE, "key-service-unavailable: as this test wants it");
     }
-    const char *format = strstr(path, "encryption-key") != NULL ? "{\"mode\":\"encrypt\",%s}"
-                                                                : "{\"plaintext\":\"reject\",\"refresh_in\":100,"
-                                                                  "\"expires_in\":200,\"keys\":[{%s}]}";
+    const char *format = strstr(request->path, "encryption-key") != NULL
+                             ? "{\"mode\":\"encrypt\",%s}"
+                             : "{\"plaintext\":\"reject\",\"refresh_in\":100,"
+                               "\"expires_in\":200,\"keys\":[{%s}]}";
     answer->size = (size_t)snprintf((char *)answer->body, 1024, format, KEY);
     (void)snprintf(answer->content_type, sizeof answer->content_type, "application/json");
     return CL_OK;

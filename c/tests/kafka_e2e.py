@@ -361,8 +361,9 @@ CASES: list[Callable[[Bench], None]] = [drop_in, newest_librdkafka, kcat, kcat_r
                                        disk]
 
 
-def run(case: Callable[[Bench], None], bench: Bench, suite: ElementTree.Element) -> bool:
-    element = ElementTree.SubElement(suite, "testcase", classname="c.kafka_e2e", name=case.__name__)
+def run(case: Callable, bench: object, suite: ElementTree.Element) -> bool:
+    name = suite.get("name", "")
+    element = ElementTree.SubElement(suite, "testcase", classname=f"c.{name}", name=case.__name__)
     started = time.monotonic()
     try:
         case(bench)
@@ -371,27 +372,31 @@ def run(case: Callable[[Bench], None], bench: Bench, suite: ElementTree.Element)
         failure = traceback.format_exc()
         ElementTree.SubElement(element, "failure", message=failure[-800:])
     element.set("time", f"{time.monotonic() - started:.3f}")
-    print(f"kafka_e2e {case.__name__}: {'passed' if failure is None else 'FAILED ' + failure}", flush=True)
+    print(f"{name} {case.__name__}: {'passed' if failure is None else 'FAILED ' + failure}", flush=True)
     return failure is None
 
 
-def main() -> int:
-    build, results = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+def run_cases(name: str, results: Path, chosen: list[str], cases: list[Callable], begin: Callable) -> int:
+    """Runs the chosen cases (all, if none is) beside what `begin` starts in a new folder, and writes TEST-<name>.xml; the exit code."""
     folder = Path(tempfile.mkdtemp(prefix="cipherlane-c-"))
-    suite = ElementTree.Element("testsuite", name="kafka_e2e")
-    os.environ["CL_RESULTS"] = str(results)
+    suite = ElementTree.Element("testsuite", name=name)
     try:
-        bench = Bench(build, folder, TOPICS)
+        bench = begin(folder)
         try:
-            wanted = [case for case in CASES if not sys.argv[3:] or case.__name__ in sys.argv[3:]]
-            passed = [run(case, bench, suite) for case in wanted]
+            passed = [run(case, bench, suite) for case in cases if not chosen or case.__name__ in chosen]
         finally:
             bench.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    ElementTree.ElementTree(suite).write(results / "TEST-kafka_e2e.xml", encoding="utf-8", xml_declaration=True)
-    print(f"kafka_e2e: {sum(passed)} passed, {len(passed) - sum(passed)} failed")
+    ElementTree.ElementTree(suite).write(results.resolve() / f"TEST-{name}.xml", encoding="utf-8", xml_declaration=True)
+    print(f"{name}: {sum(passed)} passed, {len(passed) - sum(passed)} failed")
     return 0 if all(passed) else 1
+
+
+def main() -> int:
+    build, results = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
+    os.environ["CL_RESULTS"] = str(results.resolve())
+    return run_cases("kafka_e2e", results, sys.argv[3:], CASES, lambda folder: Bench(build, folder, TOPICS))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
 /* Certificates for one test run: never on disk before it, nor after it. */
+#include "pki.h"
+
 #include "support.h"
 
 #include <openssl/evp.h>
@@ -21,25 +23,38 @@ static void extend(X509 *certificate, int kind, const char *value)
     X509_EXTENSION_free(extension);
 }
 
-/* A certificate of `key` for an hour, signed by the issuer (NULL: itself). */
-static X509 *certify(EVP_PKEY *key, const char *name, X509 *issuer, EVP_PKEY *issuer_key, const char *alternative)
+X509 *certify(EVP_PKEY *key, const char *name, const signer *issuer, const char *alternative, long begins, long ends)
 {
     static long serial = 1;
     X509 *certificate = X509_new();
     must(certificate != NULL && X509_set_version(certificate, X509_VERSION_3) == 1);
     must(ASN1_INTEGER_set(X509_get_serialNumber(certificate), serial++) == 1);
-    (void)X509_gmtime_adj(X509_getm_notBefore(certificate), -60);
-    (void)X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
+    (void)X509_gmtime_adj(X509_getm_notBefore(certificate), begins);
+    (void)X509_gmtime_adj(X509_getm_notAfter(certificate), ends);
     X509_NAME *subject = X509_get_subject_name(certificate);
     must(X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0) == 1);
-    must(X509_set_issuer_name(certificate, issuer == NULL ? subject : X509_get_subject_name(issuer)) == 1);
+    must(X509_set_issuer_name(certificate, issuer == NULL ? subject : X509_get_subject_name(issuer->certificate)) == 1);
     must(X509_set_pubkey(certificate, key) == 1);
     extend(certificate, NID_basic_constraints, issuer == NULL ? "critical,CA:TRUE" : "CA:FALSE");
     if (alternative != NULL) {
         extend(certificate, NID_subject_alt_name, alternative);
     }
-    must(X509_sign(certificate, issuer_key, EVP_sha256()) > 0);
+    must(X509_sign(certificate, issuer == NULL ? key : issuer->key, EVP_sha256()) > 0);
     return certificate;
+}
+
+signer new_ca(const char *name)
+{
+    signer ca = {.key = EVP_EC_gen("P-256")};
+    must(ca.key != NULL);
+    ca.certificate = certify(ca.key, name, NULL, NULL, -HOUR, HOUR);
+    return ca;
+}
+
+void free_ca(signer *ca)
+{
+    X509_free(ca->certificate);
+    EVP_PKEY_free(ca->key);
 }
 
 static void save(const char *folder, const char *name, X509 *certificate, EVP_PKEY *key)
@@ -57,11 +72,11 @@ static void save(const char *folder, const char *name, X509 *certificate, EVP_PK
     }
 }
 
-static void issue(const char *folder, const char *name, X509 *ca, EVP_PKEY *ca_key, const char *alternative)
+static void issue(const char *folder, const char *name, const signer *ca, const char *alternative)
 {
     EVP_PKEY *key = EVP_EC_gen("P-256");
     must(key != NULL);
-    X509 *certificate = certify(key, name, ca, ca_key, alternative);
+    X509 *certificate = certify(key, name, ca, alternative, -HOUR, HOUR);
     save(folder, name, certificate, key);
     X509_free(certificate);
     EVP_PKEY_free(key);
@@ -69,14 +84,11 @@ static void issue(const char *folder, const char *name, X509 *ca, EVP_PKEY *ca_k
 
 void make_pki(const char *folder)
 {
-    EVP_PKEY *ca_key = EVP_EC_gen("P-256");
-    must(ca_key != NULL);
-    X509 *ca = certify(ca_key, "test CA", NULL, ca_key, NULL);
-    save(folder, "ca", ca, NULL);
-    issue(folder, "server", ca, ca_key, "IP:127.0.0.1,DNS:localhost");
-    issue(folder, "wrongname", ca, ca_key, "DNS:elsewhere.example");
-    issue(folder, "client", ca, ca_key, "URI:spiffe://example.org/test");
-    issue(folder, "client2", ca, ca_key, "URI:spiffe://example.org/test");
-    X509_free(ca);
-    EVP_PKEY_free(ca_key);
+    signer ca = new_ca("test CA");
+    save(folder, "ca", ca.certificate, NULL);
+    issue(folder, "server", &ca, "IP:127.0.0.1,DNS:localhost");
+    issue(folder, "wrongname", &ca, "DNS:elsewhere.example");
+    issue(folder, "client", &ca, "URI:spiffe://example.org/test");
+    issue(folder, "client2", &ca, "URI:spiffe://example.org/test");
+    free_ca(&ca);
 }

@@ -21,27 +21,25 @@ static cl_client *client;
 static atomic_uint generation;
 static uint8_t nonces[THREADS * RECORDS][CL_NONCE_SIZE];
 
-cl_code __wrap_cl_http_post(cl_http *http, const char *url, const char *path, const char *body, uint32_t timeout_ms,
-                            cl_http_answer *answer, cl_error *error);
+cl_code __wrap_cl_http_post(cl_http *http, const cl_http_request *request, cl_http_answer *answer, cl_error *error);
 
 /* Two keys that take turns, and leases of a second, so that everything happens while threads are busy. */
-cl_code __wrap_cl_http_post(cl_http *http, const char *url, const char *path, const char *body, uint32_t timeout_ms,
-                            cl_http_answer *answer, cl_error *error)
+cl_code __wrap_cl_http_post(cl_http *http, const cl_http_request *request, cl_http_answer *answer, cl_error *error)
 {
     static const char *const KIDS[2] = {"4bc31153e689f5bbe9cd6136ff2f83bb", "8de6e188e23fec7f033af048e3871cbe"};
     static const char *const KEYS[2] = {"XZ241U6PBUWd/lM6MyslJdEkJucsNffpgmGoJ9AWTnw=",
                                         "Pmal6IOmbwv21qriR462/i+l+iTGFjk/k5HiBtoEhXM="};
-    (void)http, (void)url, (void)timeout_ms, (void)error;
+    (void)http, (void)error;
     char *text = NULL;
     int size = 0;
-    if (strstr(path, "encryption-key") != NULL) {
+    if (strstr(request->path, "encryption-key") != NULL) {
         unsigned which = atomic_fetch_add(&generation, 1) % 2;
         size = asprintf(&text,
                         "{\"mode\":\"encrypt\",\"scope\":\"claims\",\"kid\":\"%s\",\"key\":\"%s\",\"refresh_in\":1,"
                         "\"expires_in\":2}",
                         KIDS[which], KEYS[which]);
     } else {
-        unsigned which = strstr(body, KIDS[0]) != NULL ? 0 : 1;
+        unsigned which = strstr(request->body, KIDS[0]) != NULL ? 0 : 1;
         size = asprintf(&text,
                         "{\"plaintext\":\"reject\",\"refresh_in\":1,\"expires_in\":1,\"keys\":[{\"kid\":\"%s\","
                         "\"scope\":\"claims\",\"key\":\"%s\",\"refresh_in\":1,\"expires_in\":1}]}",

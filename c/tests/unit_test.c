@@ -101,6 +101,37 @@ static void files(void)
     cl_config_free(config);
 }
 
+/* A client with only the settings of a text and two of the required ones. */
+static void try_identity(const char *text, const char *says)
+{
+    char lines[512];
+    cl_error error = {0};
+    cl_client *client = NULL;
+    cl_config *config = cl_config_new();
+    (void)snprintf(lines, sizeof lines,
+                   "cipherlane.keyservice.urls=https://127.0.0.1:1\ncipherlane.keyservice.tls.ca=%s\n%s",
+                   in_folder(folder, "ca.pem"), text);
+    CHECK(cl_config_read(config, lines, "text", &error) == CL_OK);
+    cl_code code = cl_client_new(&client, config, &error);
+    CHECK(code == (says == NULL ? CL_OK : CL_CONFIGURATION_INVALID));
+    if (!CHECK(says == NULL || strstr(error.message, says) != NULL)) {
+        (void)fprintf(stderr, "  %s: %s\n", text, error.message);
+    }
+    cl_client_free(client);
+    cl_config_free(config);
+}
+
+static void identities(void)
+{
+    try_identity("cipherlane.identity.token.file=/nowhere", NULL); /* it may come later */
+    try_identity("cipherlane.identity.jwt.file=/nowhere\ncipherlane.identity.renew=true", NULL);
+    try_identity("cipherlane.identity.renew=true", "tls.certificate is required");
+    try_identity("cipherlane.identity.renew=yes\ncipherlane.identity.jwt.file=x", "true or false");
+    try_identity("cipherlane.identity.renew=false\ncipherlane.identity.jwt.file=x", "identity.renew=false");
+    try_identity("cipherlane.identity.token.file=x\ncipherlane.identity.jwt.file=x", "one of them");
+    try_identity("cipherlane.identity.token.file=x\ncipherlane.keyservice.tls.key=x", "takes the place");
+}
+
 static void load(const char *text, size_t size, const char *says)
 {
     cl_error error = {0};
@@ -292,6 +323,7 @@ int main(void)
     check_case("CL-CFG-001, CL-CFG-002: settings", settings);
     check_case("CL-KEY-002: addresses", addresses);
     check_case("CL-CFG-002: files", files);
+    check_case("CL-CFG-002: identities", identities);
     check_case("configuration files", configuration_files);
     check_case("json", json);
     check_case("CL-ERR-004: codes", codes);

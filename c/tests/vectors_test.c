@@ -16,13 +16,11 @@ static cl_algorithms algorithms;
 static const char *folder;
 static char *answer_body; /* what the key service would say */
 
-cl_code __wrap_cl_http_post(cl_http *http, const char *url, const char *path, const char *body, uint32_t timeout_ms,
-                            cl_http_answer *answer, cl_error *error);
+cl_code __wrap_cl_http_post(cl_http *http, const cl_http_request *request, cl_http_answer *answer, cl_error *error);
 
-cl_code __wrap_cl_http_post(cl_http *http, const char *url, const char *path, const char *body, uint32_t timeout_ms,
-                            cl_http_answer *answer, cl_error *error)
+cl_code __wrap_cl_http_post(cl_http *http, const cl_http_request *request, cl_http_answer *answer, cl_error *error)
 {
-    (void)http, (void)url, (void)path, (void)body, (void)timeout_ms;
+    (void)http, (void)request;
     if (answer_body == NULL) {
         return cl_fail(error, CL_KEY_SERVICE_UNAVAILABLE, "no key was to be asked for");
     }

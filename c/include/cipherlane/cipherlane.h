@@ -113,6 +113,8 @@ typedef struct cl_numbers {
     uint64_t key_request_failures;
     uint64_t keys_cached;        /* data keys held now */
     uint64_t lease_seconds_left; /* until the first lease of them ends; 0 without keys */
+    uint64_t
+        certificate_seconds_left; /* with cipherlane.identity.renew: until the certificate in use ends; 0 without one */
 } cl_numbers;
 
 typedef struct cl_config cl_config;
