@@ -4,11 +4,9 @@ package config
 import (
 	"errors"
 	"net"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/files"
@@ -30,6 +28,7 @@ type Config struct {
 	Transparent *Transparent
 	TLS         TLS
 	Identity    *Identity // nil: the certificate of TLS is used as it is
+	Payload     *Payload  // nil: values pass as they are
 	AdminListen string
 	GracePeriod time.Duration
 	Limits      Limits
@@ -150,6 +149,7 @@ func (c *Config) fields() fields {
 		"transparent":  c.transparentField(),
 		"tls":          c.TLS.field(),
 		"identity":     c.identityField(),
+		"payload":      c.payloadField(),
 		"admin_listen": {Read: func(n node) error { return address(n, &c.AdminListen) }},
 		"grace_period": strictyaml.DurationInto(&c.GracePeriod, time.Second, 10*time.Minute),
 		"limits":       c.Limits.field(),
@@ -247,17 +247,7 @@ func (c *Config) identityField() field {
 		i := &Identity{}
 		c.Identity = i
 		return n.Members(fields{
-			"urls": {Required: true, Read: func(n node) error {
-				if err := texts(n, &i.URLs); err != nil {
-					return err
-				}
-				for _, text := range i.URLs {
-					if u, err := url.Parse(text); err != nil || u.Scheme != "https" || u.Port() == "" || strings.Trim(u.Path, "/") != "" || u.User != nil {
-						return n.Errorf("%q is not https://host:port", text)
-					}
-				}
-				return nil
-			}},
+			"urls":       {Required: true, Read: func(n node) error { return keyServices(n, &i.URLs) }},
 			"ca":         strictyaml.Must(strictyaml.TextInto(&i.CA)),
 			"token_file": strictyaml.TextInto(&i.TokenFile),
 			"jwt_file":   strictyaml.TextInto(&i.JWTFile),
@@ -318,7 +308,7 @@ func (c *Config) checkTogether() error {
 	if c.Limits.Frame > c.Limits.Memory/2 {
 		return errors.New("limits.memory must be at least twice limits.frame: it is rounded up to a power of two")
 	}
-	return errors.Join(c.checkKafka(), c.checkCertificate(), c.checkLoopback())
+	return errors.Join(c.checkKafka(), c.checkCertificate(), c.checkLoopback(), c.checkPayload())
 }
 
 func (c *Config) checkKafka() error {
@@ -403,6 +393,9 @@ func (c *Config) resolve(dir string) {
 	paths := []*string{&c.TLS.CA, &c.TLS.Certificate, &c.TLS.Key}
 	if i := c.Identity; i != nil {
 		paths = append(paths, &i.CA, &i.TokenFile, &i.JWTFile)
+	}
+	if c.Payload != nil {
+		paths = append(paths, &c.Payload.CA)
 	}
 	for _, path := range paths {
 		if *path != "" && !filepath.IsAbs(*path) {

@@ -17,7 +17,10 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/recordbatch"
 )
 
-var errControl = errors.New("a client must not send a control batch")
+var (
+	errControl = errors.New("a client must not send a control batch")
+	errRequest = errors.New("encrypted, the request would be longer than a broker takes")
+)
 
 // passing are the errors that will pass [CL-ERR-004].
 var passing = []refusal.Code{refusal.Unavailable, keys.LeaseExpired, refusal.AuditUnavailable, refusal.Internal}
@@ -47,7 +50,7 @@ func ofBatch(err error) *kerr.Error {
 		return kerr.UnsupportedForMessageFormat
 	case errors.Is(err, recordbatch.ErrCodec):
 		return kerr.UnsupportedCompressionType
-	case errors.Is(err, recordbatch.ErrTooLarge):
+	case errors.Is(err, recordbatch.ErrTooLarge), errors.Is(err, errRequest):
 		return kerr.MessageTooLarge
 	case errors.Is(err, errControl):
 		return kerr.InvalidRecord

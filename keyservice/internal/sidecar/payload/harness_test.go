@@ -82,8 +82,8 @@ func (s *scene) tls(t *testing.T, principal string) *tls.Config {
 	return config
 }
 
-// sidecar gives the address of a relay to the broker with a handler of these options.
-func (s *scene) sidecar(t *testing.T, change func(*Options)) (address string, handler *Handler) {
+// handler makes one with these options.
+func (s *scene) handler(t *testing.T, change func(*Options)) *Handler {
 	t.Helper()
 	o := Options{
 		Addresses: []string{s.service.URL}, TLS: s.tls(t, "producer"), Keys: keys.Defaults(), Action: Fail, MaxPlaintext: DefaultMaxPlaintext,
@@ -93,19 +93,24 @@ func (s *scene) sidecar(t *testing.T, change func(*Options)) (address string, ha
 	if change != nil {
 		change(&o)
 	}
-	handler, err := New(o)
+	h, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(h.Close)
+	return h
+}
+
+// sidecar gives the address of a relay to the broker with a handler of these options.
+func (s *scene) sidecar(t *testing.T, change func(*Options)) (address string, handler *Handler) {
+	t.Helper()
+	handler = s.handler(t, change)
 	r := &relays{broker: s.broker.Bootstrap, options: relay.Options{
 		Chain: flow.NewChain(protocol.Versions(), handler), Budget: wire.NewBudget(256 << 20), MaxFrame: 100 << 20, InFlight: 100,
 		Drain: time.Second, Stall: time.Minute,
 	}}
 	address = r.listen(t)
-	t.Cleanup(func() {
-		r.close()
-		handler.Close()
-	})
+	t.Cleanup(r.close)
 	return address, handler
 }
 

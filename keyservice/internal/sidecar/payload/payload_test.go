@@ -17,6 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/envelope"
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/flow"
+	"github.com/cipherlane/cipherlane/keyservice/internal/testservice"
 )
 
 const canary = "canary: nobody but the two ends may read this"
@@ -27,7 +29,7 @@ var codecs = map[string]kgo.CompressionCodec{
 
 // One broker for all: it takes its time to start.
 func TestPayload(t *testing.T) {
-	topics := []string{"clear", "forbidden", "mixed", "txn", "bound", "bad", "bad2", "bad3", "middle", "large", "old", "usage", "control"}
+	topics := []string{"clear", "forbidden", "mixed", "txn", "bound", "bad", "bad2", "bad3", "middle", "large", "old", "usage", "control", "sessions"}
 	for name := range codecs {
 		topics = append(topics, "codec-"+name)
 	}
@@ -36,6 +38,7 @@ func TestPayload(t *testing.T) {
 		"codecs": testCodecs, "transactions": testTransactions, "modes": testModes, "bound record keys": testBoundKeys,
 		"failure actions": testFailureActions, "from the middle of a batch": testMiddle, "too large": testTooLarge,
 		"refused batches": testRefusedBatches, "usage": testUsage, "no acknowledgement": testNoAcknowledgement,
+		"sessions and share groups": testSessionsAndShareGroups,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
 	}
@@ -396,5 +399,59 @@ func TestWithoutTheKeyServiceNothingPasses(t *testing.T) {
 	stored, err := consume(t, s.broker.Bootstrap, "outage", 0, 1)
 	if err != nil || len(stored) != 1 || !envelope.Is(stored[0].Value) {
 		t.Errorf("stored: %v %v", stored, err)
+	}
+}
+
+// [CL-SDC-111]
+func TestNoRequestBecomesLongerThanABrokerTakes(t *testing.T) {
+	s := &scene{service: testservice.StartKeyService(t, policy)}
+	h := s.handler(t, nil)
+	r := kmsg.NewPtrProduceRequest()
+	r.Version, r.Acks = 12, 1
+	partitions := []kmsg.ProduceRequestTopicPartition{{Partition: 0, Records: batchOf(t, 0)}, {Partition: 1, Records: batchOf(t, 0)}}
+	r.Topics = []kmsg.ProduceRequestTopic{{Topic: "large", Partitions: partitions}}
+	x := &flow.Exchange{Conn: &flow.Conn{}, Version: 12, RequestSize: maxRequest - 100, Request: r} // room for one envelope
+	if err := h.Request(t.Context(), x); err != nil || len(r.Topics) != 1 || len(r.Topics[0].Partitions) != 1 {
+		t.Fatalf("%+v %v", r.Topics, err)
+	}
+	response := kmsg.NewPtrProduceResponse()
+	x.Response = response
+	if err := h.Response(t.Context(), x); err != nil || len(response.Topics) != 1 || response.Topics[0].Partitions[0].ErrorCode != kerr.MessageTooLarge.Code {
+		t.Fatalf("%+v %v", response.Topics, err)
+	}
+}
+
+// [CL-SDC-115]
+func testSessionsAndShareGroups(t *testing.T, s *scene) {
+	t.Helper()
+	address, _ := s.sidecar(t, nil)
+	c := client(t, address, kgo.MaxVersions(maxVersions()))
+	if err := produce(t, c, &kgo.Record{Topic: "sessions", Value: []byte(canary)}); err != nil {
+		t.Fatal(err)
+	}
+	for session, want := range map[int32]int16{0: 0, 17: kerr.FetchSessionIDNotFound.Code} {
+		r := kmsg.NewPtrFetchRequest()
+		r.MaxWaitMillis, r.MinBytes, r.MaxBytes, r.SessionID, r.SessionEpoch = 100, 0, 1<<20, session, session
+		r.Topics = []kmsg.FetchRequestTopic{{Topic: "sessions", Partitions: []kmsg.FetchRequestTopicPartition{{PartitionMaxBytes: 1 << 20, CurrentLeaderEpoch: -1}}}}
+		response, err := c.Broker(1).Request(t.Context(), r)
+		got, ok := response.(*kmsg.FetchResponse)
+		if err != nil || !ok || got.SessionID != 0 || got.ErrorCode != want {
+			t.Errorf("session %d: %+v %v", session, got, err)
+		}
+	}
+	response, err := c.Request(t.Context(), kmsg.NewPtrApiVersionsRequest())
+	got, ok := response.(*kmsg.ApiVersionsResponse)
+	if err != nil || !ok || len(got.ApiKeys) < 20 {
+		t.Fatalf("%+v %v", got, err)
+	}
+	for _, api := range got.ApiKeys {
+		if api.ApiKey == shareFetchKey || api.ApiKey == shareAcknowledgeKey {
+			t.Errorf("API %d is offered", api.ApiKey)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if response, err := client(t, address).Broker(1).Request(ctx, kmsg.NewPtrShareFetchRequest()); err == nil {
+		t.Errorf("share fetch: %+v", response)
 	}
 }

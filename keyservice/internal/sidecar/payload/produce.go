@@ -27,13 +27,14 @@ func (h *Handler) produce(ctx context.Context, x *flow.Exchange, request *kmsg.P
 	}
 	var kept []kmsg.ProduceRequestTopic
 	var refused []kmsg.ProduceResponseTopic
+	room := maxRequest - x.RequestSize
 	for _, topic := range request.Topics {
 		name := topic.Topic
 		if x.Version >= 13 {
 			name = names[topic.TopicID]
 		}
 		answer := kmsg.ProduceResponseTopic{Topic: topic.Topic, TopicID: topic.TopicID}
-		topic.Partitions, answer.Partitions = h.encryptTopic(ctx, x, name, topic.Partitions)
+		topic.Partitions, answer.Partitions = h.encryptTopic(ctx, x, name, topic.Partitions, &room)
 		if len(topic.Partitions) > 0 {
 			kept = append(kept, topic)
 		}
@@ -75,8 +76,12 @@ func produced(x *flow.Exchange, response *kmsg.ProduceResponse) {
 	}
 }
 
-// encryptTopic gives the partitions to send on, and the answers for those that are not.
-func (h *Handler) encryptTopic(ctx context.Context, x *flow.Exchange, topic string, partitions []kmsg.ProduceRequestTopicPartition) (
+// maxRequest is what a broker takes by default (socket.request.max.bytes): it ends the connection of who sends more.
+const maxRequest = 100 << 20
+
+// encryptTopic gives the partitions to send on, and the answers for those that are not. room is how many bytes longer the request may
+// become.
+func (h *Handler) encryptTopic(ctx context.Context, x *flow.Exchange, topic string, partitions []kmsg.ProduceRequestTopicPartition, room *int) (
 	[]kmsg.ProduceRequestTopicPartition, []kmsg.ProduceResponseTopicPartition,
 ) {
 	var kept []kmsg.ProduceRequestTopicPartition
@@ -85,7 +90,10 @@ func (h *Handler) encryptTopic(ctx context.Context, x *flow.Exchange, topic stri
 		code, message := kerr.UnknownTopicID, "the topic id is not known"
 		if topic != "" {
 			records, err := h.encrypt(ctx, topic, p.Records)
-			if err == nil {
+			if more := len(records) - len(p.Records); err == nil && more > *room {
+				err = errRequest
+			} else if err == nil {
+				*room -= more
 				p.Records = records
 				kept = append(kept, p)
 				continue

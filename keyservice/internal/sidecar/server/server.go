@@ -18,6 +18,7 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/config"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/flow"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/gateway"
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/payload"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/protocol"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/relay"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/rewrite"
@@ -37,6 +38,7 @@ type Server struct {
 	gateway   *gateway.Gateway
 	book      *brokers.Book
 	admin     *http.Server
+	payload   *payload.Handler // nil: values pass as they are
 	listeners map[string]net.Listener
 	closing   atomic.Bool
 }
@@ -55,6 +57,9 @@ func (s *Server) open(ctx context.Context) error {
 		return err
 	}
 	s.metrics.watch(s)
+	if err := s.openPayload(); err != nil {
+		return err
+	}
 	topics := rewrite.NewTopics(s.askTopics)
 	s.book = s.newBook()
 	s.gateway = gateway.New(gateway.Options{
@@ -77,6 +82,9 @@ func (s *Server) handlers(topics *rewrite.Topics) []flow.Handler {
 	all := []flow.Handler{rewrite.Versions{}, topics}
 	if s.cfg.Transparent == nil {
 		all = append(all, &rewrite.Addresses{Book: s.book, Log: s.log})
+	}
+	if s.payload != nil { // the last: what is refused before never asks for a key
+		all = append(all, s.payload)
 	}
 	return all
 }
@@ -194,6 +202,9 @@ func (s *Server) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), s.cfg.GracePeriod)
 		defer cancel()
 		s.gateway.Shutdown(ctx)
+	}
+	if s.payload != nil {
+		s.payload.Close()
 	}
 	if s.admin != nil {
 		return s.admin.Close()
