@@ -41,6 +41,13 @@ class Authority:
             self._write(f"{name}-key.pem", pem(key)),
         )
 
+    def sign(self, request: x509.CertificateSigningRequest, *principals: str, seconds: float = 3600) -> bytes:
+        """A certificate for the key of a request, in PEM."""
+        names = [x509.NameAttribute(NameOID.COMMON_NAME, "client")]
+        uri = x509.SubjectAlternativeName([x509.UniformResourceIdentifier(name) for name in principals])
+        builder = self._build(x509.Name(names), request, [uri], days=seconds / 86400)
+        return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
     def _build(
         self, subject: x509.Name, key: Any, extensions: list[Any], days: float = 1, start: float = -2
     ) -> x509.CertificateBuilder:

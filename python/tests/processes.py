@@ -10,7 +10,7 @@ import subprocess
 import time
 import uuid
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Iterator, Optional
 
 import confluent_kafka
 import pytest
@@ -78,13 +78,25 @@ class Service:
 
     def rotate(self, scope: str) -> None:
         """Makes a new data key for a scope, as the operator."""
+        self._operate(f"/v1/scopes/{scope}/rotate")
+
+    def token(self, principal: str) -> str:
+        """A bootstrap token, made by the operator."""
+        made = self._operate("/v1/tokens", {"principal": f"spiffe://dev.cipherlane/{principal}", "expires_in": 600})
+        return str(made["token"])
+
+    def _operate(self, path: str, body: Optional[dict[str, Any]] = None) -> dict[str, Any]:
         files = self.described["principals"]["operator"]
         context = ssl.create_default_context(cafile=self.described["ca"])
         context.load_cert_chain(files["certificate"], files["key"])
         answer = urllib3.PoolManager(ssl_context=context).request(
-            "POST", f"{self.described['url']}/v1/scopes/{scope}/rotate", headers={"Content-Type": "application/json"}
+            "POST",
+            self.described["url"] + path,
+            body=None if body is None else json.dumps(body),
+            headers={"Content-Type": "application/json"},
         )
         assert answer.status == 200, answer.data
+        return dict(json.loads(answer.data))
 
     def close(self) -> None:
         """Stops it. May be called again."""
@@ -152,6 +164,29 @@ def needed(path: Path, how: str) -> Path:
     if not path.exists():
         pytest.fail(f"{path.relative_to(REPOSITORY)} is missing: {how}")
     return path
+
+
+IDENTITY_POLICY = (
+    POLICY
+    + """\
+  - principals: ["spiffe://dev.cipherlane/producer", "spiffe://dev.cipherlane/consumer"]
+    actions: [certificate]
+    lifetime: 10s
+  - principals: ["spiffe://dev.cipherlane/operator"]
+    actions: [admin]
+"""
+)
+
+
+def start_issuing_service(folder: Path, sections: str = "") -> Service:
+    """A key service that gives certificates of ten seconds' life, also for bootstrap tokens."""
+    start_service(folder, IDENTITY_POLICY).close()  # makes the folder
+    settings = folder / "keyservice.yaml"
+    text = settings.read_text(encoding="utf-8")
+    assert text.count("  ca: embedded ") == 1
+    text = text.replace("  ca: embedded ", "  bootstrap_tokens: true\n  ca: embedded ")
+    settings.write_text(text + sections, encoding="utf-8")
+    return start_service(folder, IDENTITY_POLICY)
 
 
 def start_service(folder: Path, policy: str = POLICY) -> Service:

@@ -18,6 +18,9 @@ URLS = PREFIX + "keyservice.urls"
 TLS_CA = PREFIX + "keyservice.tls.ca"
 TLS_CERTIFICATE = PREFIX + "keyservice.tls.certificate"
 TLS_KEY = PREFIX + "keyservice.tls.key"
+IDENTITY_RENEW = PREFIX + "identity.renew"
+IDENTITY_TOKEN = PREFIX + "identity.token.file"
+IDENTITY_JWT = PREFIX + "identity.jwt.file"
 CONNECT_TIMEOUT = PREFIX + "keyservice.connect.timeout.ms"
 REQUEST_TIMEOUT = PREFIX + "keyservice.request.timeout.ms"
 DEADLINE = PREFIX + "keys.deadline.ms"
@@ -41,7 +44,9 @@ _NUMBERS = {
     MAX_PLAINTEXT: (1, 1_073_741_824, 67_108_864),
     COMPRESSION_MIN: (0, 1_073_741_824, 1_024),
 }
-_NAMES = (URLS, *_FILES, *_NUMBERS, FAILURE_ACTION, DEAD_LETTER_TOPIC, COMPRESSION_TOPICS, RECORD_KEY_TOPICS)
+_IDENTITY = (IDENTITY_RENEW, IDENTITY_TOKEN, IDENTITY_JWT)
+_OTHERS = (FAILURE_ACTION, DEAD_LETTER_TOPIC, COMPRESSION_TOPICS, RECORD_KEY_TOPICS)
+_NAMES = (URLS, *_FILES, *_NUMBERS, *_IDENTITY, *_OTHERS)
 _TOPIC_OF_RECORD = "{topic}"
 _DIGITS = re.compile(r"[0-9]{1,10}")
 
@@ -74,7 +79,12 @@ class Configuration:
     urls: tuple[str, ...]
     tls_ca: str
     tls_certificate: str
+    """Empty where a token or a JWT is the first proof; so is the next."""
     tls_key: str
+    identity_renew: bool
+    identity_token: str
+    """Path, or empty; so is the next."""
+    identity_jwt: str
     connect_timeout: float
     request_timeout: float
     keys: KeySettings
@@ -93,12 +103,10 @@ class Configuration:
         for name in settings:
             _check_known(name)
         numbers = {name: _number(settings, name) for name in _NUMBERS}
-        ca, certificate, key = (_file(settings, name) for name in _FILES)
         return cls(
             urls=_urls(settings),
-            tls_ca=ca,
-            tls_certificate=certificate,
-            tls_key=key,
+            tls_ca=_file(settings, TLS_CA),
+            **_identity(settings),
             connect_timeout=numbers[CONNECT_TIMEOUT] / 1000,
             request_timeout=numbers[REQUEST_TIMEOUT] / 1000,
             keys=KeySettings(numbers[DEADLINE] / 1000, numbers[RETRY_BACKOFF] / 1000, numbers[CACHE_MAX]),
@@ -144,7 +152,31 @@ def _text(settings: Settings, name: str, what: str) -> str:
 
 
 def _file(settings: Settings, name: str) -> str:
-    return _text(settings, name, "the path of a PEM file")
+    return _text(settings, name, "the path of a file" if name in _IDENTITY else "the path of a PEM file")
+
+
+def _identity(settings: Settings) -> dict[str, Any]:
+    """Who this client is: PEM files, or the first proof for a certificate from the key service."""
+    token, jwt = (_file(settings, name) if name in settings else "" for name in (IDENTITY_TOKEN, IDENTITY_JWT))
+    proof = IDENTITY_TOKEN if token else IDENTITY_JWT
+    given = str(settings.get(IDENTITY_RENEW, bool(token or jwt))).strip().lower()
+    if given not in {"true", "false"}:
+        raise ConfigurationError(f"{IDENTITY_RENEW}: takes true or false")
+    if given == "false" and (token or jwt):
+        raise ConfigurationError(f"{IDENTITY_RENEW}: is true where {proof} is set")
+    if token and jwt:
+        raise ConfigurationError(f"{IDENTITY_TOKEN}: not beside {IDENTITY_JWT}")
+    for name in (TLS_CERTIFICATE, TLS_KEY):
+        if token and name in settings:
+            raise ConfigurationError(f"{name}: not beside {IDENTITY_TOKEN}")
+    certificate, key = ("", "") if token or jwt else (_file(settings, TLS_CERTIFICATE), _file(settings, TLS_KEY))
+    return {
+        "tls_certificate": certificate,
+        "tls_key": key,
+        "identity_renew": given == "true",
+        "identity_token": token,
+        "identity_jwt": jwt,
+    }
 
 
 def _number(settings: Settings, name: str) -> int:

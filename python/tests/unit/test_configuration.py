@@ -34,6 +34,9 @@ def test_defaults() -> None:
         tls_ca="ca.pem",
         tls_certificate="c.pem",
         tls_key="k.pem",
+        identity_renew=False,
+        identity_token="",
+        identity_jwt="",
         connect_timeout=2.0,
         request_timeout=5.0,
         keys=KeySettings(deadline=10.0, retry_backoff=0.5, cache_max=10_000),
@@ -142,3 +145,43 @@ def test_split_leaves_the_rest_alone() -> None:
         {"cipherlane.x": 1},
         {"bootstrap.servers": "b", "error_cb": callback, 5: 6, "Cipherlane.y": 7},
     )
+
+
+WITHOUT_FILES = {name: value for name, value in REQUIRED.items() if not name.endswith(("tls.certificate", "tls.key"))}
+
+
+@pytest.mark.parametrize(
+    ("settings", "token", "jwt", "certificate"),
+    [
+        ({**REQUIRED, "cipherlane.identity.renew": "true"}, "", "", "c.pem"),
+        ({**WITHOUT_FILES, "cipherlane.identity.token.file": "t"}, "t", "", ""),
+        ({**WITHOUT_FILES, "cipherlane.identity.jwt.file": "j", "cipherlane.identity.renew": True}, "", "j", ""),
+        ({**REQUIRED, "cipherlane.identity.jwt.file": "j"}, "", "j", ""),
+    ],
+)
+def test_the_first_proof_of_who_a_client_is(settings: dict[str, Any], token: str, jwt: str, certificate: str) -> None:
+    read = Configuration.from_settings(settings)
+    assert read.identity_renew
+    assert (read.identity_token, read.identity_jwt, read.tls_certificate) == (token, jwt, certificate)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({**REQUIRED, "cipherlane.identity.renew": "yes"}, "identity.renew: takes true or false"),
+        ({**REQUIRED, "cipherlane.identity.renew": 1}, "identity.renew: takes true or false"),
+        ({**REQUIRED, "cipherlane.identity.token.file": "t"}, "tls.certificate: not beside"),
+        ({**WITHOUT_FILES, "cipherlane.identity.token.file": ""}, "token.file: takes the path"),
+        ({**WITHOUT_FILES, "cipherlane.identity.renew": "true"}, "tls.certificate: missing"),
+        (
+            {**WITHOUT_FILES, "cipherlane.identity.token.file": "t", "cipherlane.identity.jwt.file": "j"},
+            "token.file: not beside",
+        ),
+        (
+            {**WITHOUT_FILES, "cipherlane.identity.token.file": "t", "cipherlane.identity.renew": "false"},
+            "identity.renew: is true where cipherlane.identity.token.file is set",
+        ),
+    ],
+)
+def test_contradictions_in_who_a_client_is(settings: dict[str, Any], text: str) -> None:
+    assert text in refused(settings)

@@ -310,7 +310,7 @@ def test_a_forked_child_opens_connections_of_its_own(authority: Authority, clien
         client.encryption_key("t", None)
         assert child.exitcode == 0
         assert (server.connections, len(server.requests)) == (2, 3)
-        client._pid -= 1  # as it looks in the child
+        client._transport._pid -= 1  # as it looks in the child
         client.encryption_key("t", None)
         assert server.connections == 3
 

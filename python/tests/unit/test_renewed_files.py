@@ -70,10 +70,10 @@ def shown(tmp_path: Path) -> Iterator[Shown]:
 def test_a_renewed_certificate_is_shown_from_the_next_request_on(shown: Shown) -> None:
     """CL-KEY-016: also by a client whose connection was kept."""
     assert [shown.ask(), shown.ask()] == ["first", "first"]
-    context = shown.client._context.current
+    context = shown.client._transport._contexts.current
     shown.renew("second")
     assert [shown.ask(), shown.ask()] == ["second", "second"]
-    assert shown.client._context.current is not context
+    assert shown.client._transport._contexts.current is not context
 
 
 @pytest.mark.parametrize(

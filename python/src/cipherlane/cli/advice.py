@@ -50,6 +50,17 @@ def for_code(code: str) -> str:
     return _BY_CODE.get(code, _NOT_AN_ANSWER)
 
 
+def for_certificate(code: str, *, token: bool) -> str:
+    """What to do when the key service issues no certificate."""
+    if code == "unauthenticated" and token:
+        return "the token is unknown, ended or used: make a new one (cipherlane token create PRINCIPAL)"
+    if code == "unauthenticated":
+        return "it does not take this JWT or certificate: issuer, audience, principal, or its end"
+    if code == "not-authorized":
+        return "add a grant of the action certificate to the policy for this principal"
+    return for_code(code)
+
+
 def for_connection(detail: str) -> str:
     """What to do when there was no answer, by what was met."""
     return next((what for part, what in _BY_TEXT if part.lower() in detail.lower()), for_code(""))

@@ -7,7 +7,6 @@ import dataclasses
 import datetime as dt
 import sys
 from email.utils import parsedate_to_datetime
-from pathlib import Path
 from typing import Any, Callable, Iterator, NamedTuple, Optional
 
 from cryptography import x509
@@ -17,7 +16,10 @@ from cipherlane.cli import advice, settings_file
 from cipherlane.configuration import Configuration
 from cipherlane.errors import CipherlaneError, ConfigurationError
 from cipherlane.keys import EncryptionGrant, UnencryptedMode
-from cipherlane.keyservice import KeyServiceClient
+from cipherlane.keyservice import KeyServiceClient, identity
+from cipherlane.keyservice.identity.proof import Proof
+from cipherlane.keyservice.tls import client_context, load_certificate
+from cipherlane.keyservice.transport import Transport
 from cipherlane.names import check_topic
 
 MAX_SKEW = 30.0
@@ -39,6 +41,7 @@ def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not name this
     parser.add_argument("--topic", action="append", default=[], help="check the rights on a topic; may be repeated")
     sides = ("producer", "consumer", "both")
     parser.add_argument("--as", dest="side", choices=sides, default="both", help="what the client is to do there")
+    parser.add_argument("--use-token", action="store_true", help="send the bootstrap token, which uses it up")
     parser.set_defaults(run=run)
 
 
@@ -61,22 +64,41 @@ def _examine(arguments: argparse.Namespace) -> Iterator[Finding]:
         yield Finding(error.detail, "correct this setting (spec/configuration.md)")
         return
     yield Finding(f"settings: {len(settings.urls)} address(es), failure action {settings.failure_action.value}")
-    yield from _certificate("certificate", settings.tls_certificate)
     yield from _certificate("CA", settings.tls_ca)
+    if settings.tls_certificate:
+        yield from _certificate("certificate", settings.tls_certificate)
     reached = False
     for url in settings.urls:
         finding, answered = _reach(settings, url)
         reached = reached or answered
         yield finding
-    if reached:
+    if reached and settings.identity_token and not arguments.use_token:
+        yield Finding(f"the token in {settings.identity_token} was not sent, because it is good once: see --use-token")
+    elif reached:
+        yield from _issued(settings)
         for topic in arguments.topic:
             yield from _rights(client, topic, arguments.side)
     client.close()
 
 
+def _issued(settings: Configuration) -> Iterator[Finding]:
+    """The certificate that the key service issues, where it does."""
+    if not settings.identity_renew:
+        return
+    known = identity.shared(settings)
+    known.renew()
+    if known.failure is not None:
+        failed = f"certificate from the key service: {known.failure}"
+        yield Finding(failed, advice.for_certificate(known.failure.code, token=bool(settings.identity_token)))
+        return
+    issued = known.held().issued
+    assert issued is not None  # what a renewal brings
+    yield Finding(f"the key service issues a {_until(issued.leaf)}")
+
+
 def _certificate(what: str, file: str) -> Iterator[Finding]:
     """The key and the certificate belong together: the client could be made."""
-    found = x509.load_pem_x509_certificates(Path(file).read_bytes())[0]
+    found = load_certificate(file)
     now = dt.datetime.now(dt.timezone.utc)
     until = f"{found.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
     name = f"{what} of {_name(found)}"
@@ -87,7 +109,11 @@ def _certificate(what: str, file: str) -> Iterator[Finding]:
     elif found.not_valid_after_utc - now < SOON:
         yield Finding(f"{name} ends {until}, in less than {SOON.seconds // 60} minutes", "see that it is renewed")
     else:
-        yield Finding(f"{name} until {until}")
+        yield Finding(_until(found, what))
+
+
+def _until(certificate: x509.Certificate, what: str = "certificate") -> str:
+    return f"{what} of {_name(certificate)} until {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
 
 
 def _name(certificate: x509.Certificate) -> str:
@@ -103,9 +129,10 @@ def _name(certificate: x509.Certificate) -> str:
 def _reach(settings: Configuration, url: str) -> tuple[Finding, bool]:
     """What one address does, and whether it answers at all."""
     try:
-        client = KeyServiceClient(dataclasses.replace(settings, urls=(url,)))
-        date = client.date()
-        client.close()
+        alone = dataclasses.replace(settings, urls=(url,))
+        transport = Transport(alone, Proof(client_context(settings), None))
+        date = transport.post("/v1/", {}).date
+        transport.close()
     except CipherlaneError as error:
         return Finding(f"{error.code}: {error.detail}", advice.for_connection(error.detail)), False
     return _clock(url, date), True

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Mapping, NamedTuple, Optional, Sequence, Union
 
 from cipherlane.errors import CipherlaneError, ErrorCode
 from cipherlane.keys import (
@@ -94,6 +94,25 @@ def decryption_keys(kids: Sequence[bytes], status: int, content_type: str, body:
     if sorted(kid for kid, _ in forms) != sorted(kids):
         raise _bad("not exactly one entry for each kid asked for")
     return DecryptionAnswer(leased, {kid: _kid_grant(kid, form) for kid, form in forms})
+
+
+class CertificateAnswer(NamedTuple):
+    """Its form was checked, its certificates were not. Times are in seconds from when the request was sent."""
+
+    certificate: str
+    ca: str
+    refresh_in: int
+    expires_in: int
+
+
+def certificate(status: int, content_type: str, body: bytes) -> CertificateAnswer:
+    """Reads the answer to ``POST /v1/certificate``.
+
+    Raises:
+        CipherlaneError: what the service refused with, or ``key-service-bad-answer`` [CL-KEY-003]
+    """
+    answer = _accepted(status, content_type, body)
+    return CertificateAnswer(_text(answer, "certificate"), _text(answer, "ca"), *_lease(answer))
 
 
 def content_type_of(header: Optional[str]) -> str:

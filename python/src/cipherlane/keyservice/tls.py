@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import ssl
 import threading
@@ -9,6 +10,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Optional
+
+from cryptography import x509
 
 from cipherlane.errors import ConfigurationError
 
@@ -106,8 +109,15 @@ def _version(file: str) -> Optional[tuple[int, int, int]]:
     return found.st_mtime_ns, found.st_ino, found.st_size
 
 
-def client_context(configuration: Configuration) -> ssl.SSLContext:
+def client_context(
+    configuration: Configuration, *, authorities: str = "", with_certificate: bool = True
+) -> ssl.SSLContext:
     """A context that shows this client's certificate; it trusts only the configured CA and the right name [CL-KEY-001].
+
+    Args:
+        configuration: has the files
+        authorities: CAs in PEM, trusted too
+        with_certificate: whether that of the files is shown, if there is one
 
     Raises:
         ConfigurationError: a file cannot be read, or does not hold what it should
@@ -119,11 +129,28 @@ def client_context(configuration: Configuration) -> ssl.SSLContext:
         context.load_verify_locations(cafile=configuration.tls_ca)
     except (OSError, ValueError) as error:
         raise _unreadable("cipherlane.keyservice.tls.ca", error) from None
+    if authorities:
+        context.load_verify_locations(cadata=authorities)
+    if not (with_certificate and configuration.tls_certificate):
+        return context  # a token or a JWT proves who this is
     try:
         context.load_cert_chain(configuration.tls_certificate, configuration.tls_key, password=_no_password)
     except (OSError, ValueError) as error:
         raise _unreadable("cipherlane.keyservice.tls.certificate or cipherlane.keyservice.tls.key", error) from None
     return context
+
+
+def load_certificate(file: str) -> x509.Certificate:
+    """The first certificate of a PEM file; raises ``ConfigurationError``."""
+    try:
+        return x509.load_pem_x509_certificates(Path(file).read_bytes())[0]
+    except (OSError, ValueError) as error:
+        raise _unreadable("cipherlane.keyservice.tls.certificate", error) from None
+
+
+def seconds_left(certificate: x509.Certificate) -> float:
+    """Until a certificate ends; negative when it has."""
+    return (certificate.not_valid_after_utc - dt.datetime.now(dt.timezone.utc)).total_seconds()
 
 
 def _no_password() -> str:
