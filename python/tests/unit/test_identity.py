@@ -19,6 +19,7 @@ from cipherlane.errors import CipherlaneError, ConfigurationError
 from cipherlane.keyservice import KeyServiceClient
 from cipherlane.keyservice.identity import Identity, IdentityContext, shared, tls
 from cipherlane.keyservice.identity.issued import Issued
+from cipherlane.keyservice.tls import load_certificate
 from hostile import LOOPBACK, Authority, HostileServer, answer
 from support import ManualClock, eventually
 
@@ -91,7 +92,7 @@ def with_token(issuer: Issuer, folder: Path) -> Configuration:
 
 
 def test_a_token_brings_the_first_certificate_and_that_the_next(issuer: Issuer, tmp_path: Path) -> None:
-    """CL-IDN-030, CL-IDN-031, CL-IDN-034, CL-IDN-035."""
+    """IDN-030, IDN-031, IDN-034, IDN-035."""
     clock = ManualClock()
     identity = Identity(with_token(issuer, tmp_path), clock=clock)
     first = identity.held()
@@ -108,7 +109,7 @@ def test_a_token_brings_the_first_certificate_and_that_the_next(issuer: Issuer, 
 
 
 def test_clients_share_an_identity_and_show_its_newest_certificate(issuer: Issuer, tmp_path: Path) -> None:
-    """CL-IDN-031."""
+    """IDN-031."""
     settings = with_token(issuer, tmp_path)
     clients = [KeyServiceClient(settings) for _ in range(2)]
     for client in clients:
@@ -123,7 +124,7 @@ def test_clients_share_an_identity_and_show_its_newest_certificate(issuer: Issue
 
 
 def test_a_jwt_is_read_for_each_renewal_and_shown_alone(issuer: Issuer, tmp_path: Path) -> None:
-    """CL-IDN-035."""
+    """IDN-035."""
     (tmp_path / "jwt").write_text("first.jwt")
     identity = Identity(configuration(issuer, identity_jwt_file=str(tmp_path / "jwt")))
     identity.held()
@@ -169,7 +170,7 @@ def other_key(issuer: Issuer, answer: dict[str, Any]) -> None:
     ],
 )
 def test_an_answer_that_does_not_fit_is_not_used(issuer: Issuer, tmp_path: Path, what: str, text: str) -> None:
-    """CL-IDN-032, CL-IDN-033: the certificate in use stays."""
+    """IDN-032, IDN-033: the certificate in use stays."""
     (tmp_path / "other").mkdir()
     other = Authority(tmp_path / "other", "other CA")
     identity = Identity(with_token(issuer, tmp_path))
@@ -213,7 +214,7 @@ def shows_nothing(identity: Identity) -> bool:
 
 
 def test_pauses_grow_and_start_anew_after_a_success(issuer: Issuer, tmp_path: Path) -> None:
-    """CL-IDN-032."""
+    """IDN-032."""
     clock = ManualClock()
     identity = Identity(with_token(issuer, tmp_path), clock=clock)
     identity.held()
@@ -231,7 +232,7 @@ def test_pauses_grow_and_start_anew_after_a_success(issuer: Issuer, tmp_path: Pa
 
 
 def test_after_the_last_certificate_nothing_is_sent_until_there_is_a_new_token(issuer: Issuer, tmp_path: Path) -> None:
-    """CL-IDN-035, CL-IDN-036."""
+    """IDN-035, IDN-036."""
     clock = ManualClock()
     settings = with_token(issuer, tmp_path)
     identity = Identity(settings, clock=clock)
@@ -254,7 +255,7 @@ def test_after_the_last_certificate_nothing_is_sent_until_there_is_a_new_token(i
 
 
 def test_a_token_without_an_answer_is_sent_again(issuer: Issuer, tmp_path: Path) -> None:
-    """CL-IDN-035."""
+    """IDN-035."""
     issuer.refuse = (503, "audit-unavailable")
     identity = Identity(with_token(issuer, tmp_path))
     with pytest.raises(CipherlaneError, match="audit-unavailable"):
@@ -320,11 +321,20 @@ def test_a_forked_child_keeps_the_certificate_and_renews_it_itself(issuer: Issue
     assert [bearer for _, bearer, _ in issuer.seen].count("clbt_first") == 1
 
 
+def test_what_the_hook_does_in_a_child(issuer: Issuer, tmp_path: Path) -> None:
+    identity = Identity(with_token(issuer, tmp_path))
+    held, thread = identity.held(), identity._thread
+    identity.after_fork_in_child()
+    assert identity._thread is None
+    assert identity.held() is held
+    assert identity._thread is not thread
+
+
 @pytest.mark.parametrize("memfd", [True, False])
 def test_the_key_reaches_openssl_without_a_file(
     issuer: Issuer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, memfd: bool
 ) -> None:
-    """CL-IDN-030: by memory with a descriptor, or by a pipe."""
+    """IDN-030: by memory with a descriptor, or by a pipe."""
     if not memfd:
         monkeypatch.delattr(os, "memfd_create")
     held = Identity(with_token(issuer, tmp_path)).held()
@@ -343,3 +353,19 @@ def test_a_system_without_such_descriptors_is_refused(
     monkeypatch.setattr(tls, "_DESCRIPTORS", tmp_path / "none")
     with pytest.raises(ConfigurationError, match="renew the PEM files instead"):
         Identity(with_token(issuer, tmp_path))
+
+
+@pytest.mark.parametrize("content", [None, b"", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
+def test_a_certificate_that_cannot_be_read_is_a_wrong_setting(tmp_path: Path, content: Optional[bytes]) -> None:
+    if content is not None:
+        (tmp_path / "c.pem").write_bytes(content)
+    with pytest.raises(ConfigurationError, match=r"tls.certificate: cannot be used"):
+        load_certificate(str(tmp_path / "c.pem"))
+
+
+def test_the_thread_renews_by_itself(issuer: Issuer, tmp_path: Path) -> None:
+    """IDN-031; and it looks at the clock again, whatever it waited."""
+    issuer.change = lambda made, _request: made.update(refresh_in=1)
+    identity = Identity(with_token(issuer, tmp_path))
+    first = identity.held()
+    eventually(lambda: identity.held() is not first)
