@@ -1,7 +1,13 @@
 package dev.cipherlane;
 
+import dev.cipherlane.identity.IdentitySettings;
+import dev.cipherlane.identity.IdentitySettings.Files;
+import dev.cipherlane.identity.IdentitySettings.FirstProof;
+import dev.cipherlane.identity.IdentitySettings.Jwt;
+import dev.cipherlane.identity.IdentitySettings.Token;
+import dev.cipherlane.identity.SpiffePatterns;
+import dev.cipherlane.identity.TlsFiles;
 import dev.cipherlane.keys.KeyLimits;
-import dev.cipherlane.keyservice.TlsFiles;
 import java.net.URI;
 import java.time.Duration;
 import java.util.List;
@@ -12,23 +18,25 @@ import java.util.Map;
  * [CL-CFG-001] [CL-CFG-002].
  *
  * @param urls addresses of the key service, tried in turn
- * @param tls PEM files
+ * @param identity who asks
  * @param connectTimeout for one address
  * @param requestTimeout for one request to one address
  * @param keys limits of the caches
  * @param maxPlaintext longest plaintext, in bytes
  * @param writing what is done to records before they are encrypted
  * @param reading what is done with records that cannot be decrypted
+ * @param peers of Kafka connections that use this identity
  */
 public record Configuration(
     List<URI> urls,
-    TlsFiles tls,
+    IdentitySettings identity,
     Duration connectTimeout,
     Duration requestTimeout,
     KeyLimits keys,
     int maxPlaintext,
     Writing writing,
-    Reading reading) {
+    Reading reading,
+    SpiffePatterns peers) {
   /**
    * What is done to records before they are encrypted.
    *
@@ -55,6 +63,11 @@ public record Configuration(
   private static final String CA = "cipherlane.keyservice.tls.ca";
   private static final String CERTIFICATE = "cipherlane.keyservice.tls.certificate";
   private static final String KEY = "cipherlane.keyservice.tls.key";
+  private static final String RENEW = "cipherlane.identity.renew";
+  private static final String TOKEN_FILE = "cipherlane.identity.token.file";
+  private static final String JWT_FILE = "cipherlane.identity.jwt.file";
+  private static final String SERVER_NAMES = "cipherlane.tls.server.names";
+  private static final String PEER_IDS = "cipherlane.tls.peer.ids";
   private static final String CONNECT_TIMEOUT = "cipherlane.keyservice.connect.timeout.ms";
   private static final String REQUEST_TIMEOUT = "cipherlane.keyservice.request.timeout.ms";
   private static final String DEADLINE = "cipherlane.keys.deadline.ms";
@@ -80,12 +93,21 @@ public record Configuration(
   /** Name of the converter that {@code EncryptingConverter} wraps. */
   public static final String VALUE_CONVERTER = "cipherlane.value.converter";
 
+  /** Name of the setting that chooses the TLS engine of connections to Kafka. */
+  public static final String TLS_ENGINE = "cipherlane.tls.engine";
+
   private static final List<String> NAMES =
       List.of(
           URLS,
           CA,
           CERTIFICATE,
           KEY,
+          RENEW,
+          TOKEN_FILE,
+          JWT_FILE,
+          SERVER_NAMES,
+          PEER_IDS,
+          TLS_ENGINE,
           CONNECT_TIMEOUT,
           REQUEST_TIMEOUT,
           DEADLINE,
@@ -120,7 +142,7 @@ public record Configuration(
     SettingsReader read = new SettingsReader(settings);
     return new Configuration(
         read.urls(URLS),
-        new TlsFiles(read.path(CA), read.path(CERTIFICATE), read.path(KEY)),
+        identity(read),
         read.millis(CONNECT_TIMEOUT, MINUTE_MS, 2_000),
         read.millis(REQUEST_TIMEOUT, MINUTE_MS, 5_000),
         new KeyLimits(
@@ -132,7 +154,36 @@ public record Configuration(
             read.topics(COMPRESSION_TOPICS),
             read.integer(COMPRESSION_MIN, 0, GIB, KIB),
             read.topics(RECORD_KEY_TOPICS)),
-        new Reading(read.failureAction(FAILURE_ACTION), read.deadLetterTopic(DEAD_LETTER_TOPIC)));
+        new Reading(read.failureAction(FAILURE_ACTION), read.deadLetterTopic(DEAD_LETTER_TOPIC)),
+        read.spiffePatterns(PEER_IDS));
+  }
+
+  private static IdentitySettings identity(SettingsReader read) {
+    FirstProof first = firstProof(read);
+    boolean tokens = !(first instanceof Files);
+    boolean renew = read.truth(RENEW, tokens);
+    if (tokens && !renew) {
+      throw SettingsReader.invalid(RENEW, "a token or JWT gives certificates that are renewed");
+    }
+    List<String> serverNames = read.serverNames(SERVER_NAMES);
+    if (!renew && !serverNames.isEmpty()) {
+      throw SettingsReader.invalid(SERVER_NAMES, "goes with " + RENEW + " only");
+    }
+    return new IdentitySettings(read.path(CA), first, renew, serverNames);
+  }
+
+  private static FirstProof firstProof(SettingsReader read) {
+    if (read.has(TOKEN_FILE)) {
+      for (String other : List.of(JWT_FILE, CERTIFICATE, KEY)) {
+        if (read.has(other)) {
+          throw SettingsReader.invalid(other, "not beside " + TOKEN_FILE);
+        }
+      }
+      return new Token(read.path(TOKEN_FILE));
+    }
+    return read.has(JWT_FILE)
+        ? new Jwt(read.path(JWT_FILE))
+        : new Files(new TlsFiles(read.path(CA), read.path(CERTIFICATE), read.path(KEY)));
   }
 
   private static void refuseUnknown(Map<String, ?> settings) {

@@ -115,6 +115,11 @@ public final class Numbers {
             "lease-seconds-left",
             "seconds until the first lease ends; NaN while there is none",
             keys::leaseSecondsLeft));
+    figures.add(
+        figure(
+            "certificate-seconds-left",
+            "seconds until this client's certificate ends; NaN while there is none",
+            keys::certificateSecondsLeft));
     return figures;
   }
 

@@ -1,5 +1,7 @@
 package dev.cipherlane;
 
+import dev.cipherlane.identity.ServerNames;
+import dev.cipherlane.identity.SpiffePatterns;
 import java.net.URI;
 import java.net.URISyntaxException;
 import java.nio.file.InvalidPathException;
@@ -67,8 +69,41 @@ final class SettingsReader {
     try {
       return Path.of(text(name));
     } catch (InvalidPathException e) {
-      throw invalid(name, "takes the path of a PEM file");
+      throw invalid(name, "takes the path of a file");
     }
+  }
+
+  boolean has(String name) {
+    return settings.get(name) != null;
+  }
+
+  boolean truth(String name, boolean otherwise) {
+    return switch (text(name, String.valueOf(otherwise))) {
+      case "true" -> true;
+      case "false" -> false;
+      default -> throw invalid(name, "takes true or false");
+    };
+  }
+
+  SpiffePatterns spiffePatterns(String name) {
+    String text = text(name, "");
+    try {
+      return SpiffePatterns.of(text.isEmpty() ? List.of() : list(text).toList());
+    } catch (IllegalArgumentException e) {
+      throw invalid(name, "takes SPIFFE ids and patterns of them, separated by commas");
+    }
+  }
+
+  List<String> serverNames(String name) {
+    String text = text(name, "");
+    List<String> names = text.isEmpty() ? List.of() : list(text).toList();
+    if (!ServerNames.valid(names)) {
+      throw invalid(
+          name,
+          "takes DNS names in lowercase and addresses, separated by commas, at most "
+              + ServerNames.MAX);
+    }
+    return names;
   }
 
   Duration millis(String name, int max, int otherwise) {

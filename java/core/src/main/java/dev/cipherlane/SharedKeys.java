@@ -1,6 +1,8 @@
 package dev.cipherlane;
 
 import dev.cipherlane.cipher.DerivedKeys;
+import dev.cipherlane.identity.Identity;
+import dev.cipherlane.identity.IdentitySettings;
 import dev.cipherlane.keys.CountedKeySource;
 import dev.cipherlane.keys.DecryptionKeys;
 import dev.cipherlane.keys.EncryptionKeys;
@@ -9,12 +11,12 @@ import dev.cipherlane.keys.KeyNumbers;
 import dev.cipherlane.keys.KeySource;
 import dev.cipherlane.keys.LeaseClock;
 import dev.cipherlane.keyservice.KeyServiceClient;
-import dev.cipherlane.keyservice.TlsFiles;
 import java.net.URI;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.DoubleSupplier;
 
 /**
  * The client of the key service and the caches of keys: one in this Java machine for each
@@ -25,14 +27,14 @@ final class SharedKeys implements KeyNumbers {
   /** All that a configuration says of keys: who agrees in this may share them. */
   private record Id(
       List<URI> urls,
-      TlsFiles tls,
+      IdentitySettings identity,
       Duration connectTimeout,
       Duration requestTimeout,
       KeyLimits limits) {
     static Id of(Configuration configuration) {
       return new Id(
           configuration.urls(),
-          configuration.tls(),
+          configuration.identity(),
           configuration.connectTimeout(),
           configuration.requestTimeout(),
           configuration.keys());
@@ -45,16 +47,19 @@ final class SharedKeys implements KeyNumbers {
   private final Id id;
   private final CountedKeySource source;
   private final LeaseClock clock;
+  private final DoubleSupplier certificate;
   private final KeyLimits limits;
   private final DerivedKeys derivedKeys = new DerivedKeys();
   private int users;
   private volatile EncryptionKeys encryption;
   private volatile DecryptionKeys decryption;
 
-  private SharedKeys(Id id, KeySource source, LeaseClock clock, KeyLimits limits) {
+  private SharedKeys(
+      Id id, KeySource source, LeaseClock clock, DoubleSupplier certificate, KeyLimits limits) {
     this.id = id;
     this.source = new CountedKeySource(source);
     this.clock = clock;
+    this.certificate = certificate;
     this.limits = limits;
   }
 
@@ -65,22 +70,23 @@ final class SharedKeys implements KeyNumbers {
    */
   static SharedKeys of(Configuration configuration) {
     synchronized (OPEN) {
-      SharedKeys keys = OPEN.computeIfAbsent(Id.of(configuration), SharedKeys::open);
+      SharedKeys keys = OPEN.computeIfAbsent(Id.of(configuration), id -> open(id, configuration));
       keys.users++;
       return keys;
     }
   }
 
-  private static SharedKeys open(Id id) {
+  private static SharedKeys open(Id id, Configuration configuration) {
     LeaseClock clock = LeaseClock.system();
+    Identity identity = SharedIdentity.of(configuration);
     KeySource source =
-        new KeyServiceClient(id.urls(), id.tls(), id.connectTimeout(), id.requestTimeout(), clock);
-    return new SharedKeys(id, source, clock, id.limits());
+        new KeyServiceClient(id.urls(), identity, id.connectTimeout(), id.requestTimeout(), clock);
+    return new SharedKeys(id, source, clock, identity::secondsLeft, id.limits());
   }
 
   /** Shared with nobody. */
   static SharedKeys alone(KeySource source, LeaseClock clock, KeyLimits limits) {
-    SharedKeys keys = new SharedKeys(null, source, clock, limits);
+    SharedKeys keys = new SharedKeys(null, source, clock, () -> Double.NaN, limits);
     keys.users = 1;
     return keys;
   }
@@ -139,6 +145,11 @@ final class SharedKeys implements KeyNumbers {
   public long cached() {
     return (encryption == null ? 0 : encryption.held())
         + (decryption == null ? 0 : decryption.held());
+  }
+
+  @Override
+  public double certificateSecondsLeft() {
+    return certificate.getAsDouble();
   }
 
   @Override

@@ -3,7 +3,9 @@ package dev.cipherlane;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.cipherlane.identity.IdentitySettings;
 import java.net.URI;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
@@ -174,5 +176,131 @@ class ConfigurationTest {
       assertThatThrownBy(() -> Configuration.of(settings))
           .hasMessageContaining(name + ": required");
     }
+  }
+
+  private static Map<String, Object> without(String... names) {
+    Map<String, Object> settings = Settings.map();
+    for (String name : names) {
+      settings.remove(name);
+    }
+    return settings;
+  }
+
+  @Test
+  void tokensAndJwtsStandInPlaceOfCertificates() {
+    Map<String, Object> settings =
+        without("cipherlane.keyservice.tls.certificate", "cipherlane.keyservice.tls.key");
+    assertThatThrownBy(() -> Configuration.of(settings)).hasMessageContaining("required");
+    settings.put("cipherlane.identity.token.file", "token");
+    assertThat(Configuration.of(settings).identity().renew()).isTrue();
+    assertThat(Configuration.of(settings).identity().first())
+        .isEqualTo(new IdentitySettings.Token(Path.of("token")));
+    settings.put("cipherlane.identity.jwt.file", "jwt");
+    assertThatThrownBy(() -> Configuration.of(settings))
+        .hasMessageContaining("cipherlane.identity.jwt.file: not beside");
+    settings.remove("cipherlane.identity.token.file");
+    assertThat(Configuration.of(settings).identity().first())
+        .isEqualTo(new IdentitySettings.Jwt(Path.of("jwt")));
+    settings.put("cipherlane.identity.renew", "false");
+    assertThatThrownBy(() -> Configuration.of(settings))
+        .hasMessageContaining("cipherlane.identity.renew");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"cipherlane.keyservice.tls.certificate", "cipherlane.keyservice.tls.key"})
+  void nothingElseBesideAToken(String other) {
+    Map<String, Object> settings =
+        without("cipherlane.keyservice.tls.certificate", "cipherlane.keyservice.tls.key");
+    settings.put("cipherlane.identity.token.file", "token");
+    settings.put(other, "x.pem");
+    assertThatThrownBy(() -> Configuration.of(settings))
+        .hasMessageContaining(other + ": not beside");
+  }
+
+  @Test
+  void filesAreStaticUnlessToldOtherwise() {
+    assertThat(Settings.of().identity().renew()).isFalse();
+    assertThat(Settings.of("cipherlane.identity.renew", true).identity().renew()).isTrue();
+    for (Object wrong : new Object[] {"yes", "TRUE", 1, ""}) {
+      assertThatThrownBy(() -> Settings.of("cipherlane.identity.renew", wrong))
+          .hasMessageContaining("cipherlane.identity.renew: takes true or false");
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "'', spiffe://a/b, true",
+    "spiffe://a/b, spiffe://a/b, true",
+    "spiffe://a/b, spiffe://a/b/c, false",
+    "spiffe://a/b, spiffe://axb, false",
+    "spiffe://a/*, spiffe://a/b, true",
+    "spiffe://a/*, spiffe://a/b/c, false",
+    "spiffe://a/**, spiffe://a/b/c, true",
+    "spiffe://a/x/**, spiffe://a/x, false",
+    "spiffe://a/broker-?, spiffe://a/broker-1, true",
+    "spiffe://a/broker-?, spiffe://a/broker-, false",
+    "'spiffe://a/b , spiffe://c.d/e', spiffe://c.d/e, true",
+    "'spiffe://a/b,spiffe://c.d/e', spiffe://cxd/e, false"
+  })
+  void peersAreKnownByTheirIds(String patterns, String id, boolean matches) {
+    assertThat(Settings.of("cipherlane.tls.peer.ids", patterns).peers().matches(id))
+        .isEqualTo(matches);
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        ",",
+        "broker",
+        "*",
+        "spiffe://a",
+        "spiffe://",
+        "https://a/b",
+        "spiffe://A/b",
+        "spiffe://a/**/b",
+        "spiffe://a/b/",
+        "spiffe://a//b",
+        "spiffe://a/b,,spiffe://a/c"
+      })
+  void otherPeersAreRefused(String patterns) {
+    assertThatThrownBy(() -> Settings.of("cipherlane.tls.peer.ids", patterns))
+        .hasMessageContaining("configuration-invalid: setting cipherlane.tls.peer.ids");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "*.a",
+        "A.b",
+        "a..b",
+        "-a",
+        "a,",
+        "a b",
+        "1.2.3.4.5",
+        "1.2.3.400",
+        "a.1",
+        "fe80::1%eth0",
+        "::g",
+        ":::::",
+        "a_b",
+        "1,2,3,4,5,6,7,8,9,a,b,c,d,e,f,g,h"
+      })
+  void otherNamesOfServersAreRefused(String names) { // CL-IDN-026
+    assertThat(
+            Settings.of(
+                    "cipherlane.identity.renew",
+                    true,
+                    "cipherlane.tls.server.names",
+                    "broker-1.a, localhost,10.0.0.7, ::1")
+                .identity()
+                .serverNames())
+        .containsExactly("broker-1.a", "localhost", "10.0.0.7", "::1");
+    assertThatThrownBy(
+            () ->
+                Settings.of(
+                    "cipherlane.identity.renew", true, "cipherlane.tls.server.names", names))
+        .hasMessageContaining("configuration-invalid: setting cipherlane.tls.server.names");
+    assertThatThrownBy(() -> Settings.of("cipherlane.tls.server.names", "localhost"))
+        .hasMessageContaining("goes with cipherlane.identity.renew only");
   }
 }

@@ -74,7 +74,8 @@ class NumbersTest {
             "key-requests-total",
             "key-request-failures-total",
             "keys-cached",
-            "lease-seconds-left");
+            "lease-seconds-left",
+            "certificate-seconds-left");
     assertThat(names(encryptor.numbers())).containsAll(common).contains("records-encrypted-total");
     assertThat(names(encryptor.numbers())).hasSize(common.size() + 1);
     assertThat(names(decryptor.numbers()))

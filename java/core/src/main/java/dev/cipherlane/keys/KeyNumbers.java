@@ -29,4 +29,11 @@ public interface KeyNumbers {
    * @return seconds until then; NaN while there is none
    */
   double leaseSecondsLeft();
+
+  /**
+   * Looks at the certificate with which the key service is called.
+   *
+   * @return seconds until its end, negative after it; NaN while there is none
+   */
+  double certificateSecondsLeft();
 }

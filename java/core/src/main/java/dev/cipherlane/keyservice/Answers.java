@@ -3,6 +3,7 @@ package dev.cipherlane.keyservice;
 import dev.cipherlane.CipherlaneException;
 import dev.cipherlane.ErrorCode;
 import dev.cipherlane.cipher.KeyId;
+import dev.cipherlane.identity.CertificateSource.Issued;
 import dev.cipherlane.keys.DataKey;
 import dev.cipherlane.keys.KeySource.DecryptionAnswer;
 import dev.cipherlane.keys.KeySource.EncryptionAnswer;
@@ -60,6 +61,12 @@ final class Answers {
     List<Fields> entries = answer.objects("keys");
     checkKids(entries, asked);
     return new DecryptionAnswer(accepted, term, keys(entries, http.sentAt()));
+  }
+
+  /** What is in it is checked by who asked. */
+  static Issued certificate(HttpAnswer http) {
+    Fields answer = document(http);
+    return new Issued(answer.text("certificate"), answer.text("ca"), answer.term(http.sentAt()));
   }
 
   private static Fields document(HttpAnswer http) {

@@ -8,6 +8,7 @@ import com.sun.net.httpserver.HttpsConfigurator;
 import com.sun.net.httpserver.HttpsParameters;
 import com.sun.net.httpserver.HttpsServer;
 import dev.cipherlane.TestKeys;
+import dev.cipherlane.identity.TlsFiles;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.net.InetAddress;

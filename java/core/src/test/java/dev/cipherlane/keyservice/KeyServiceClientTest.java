@@ -8,6 +8,7 @@ import dev.cipherlane.CipherlaneException;
 import dev.cipherlane.ErrorCode;
 import dev.cipherlane.TestKeys;
 import dev.cipherlane.cipher.KeyId;
+import dev.cipherlane.identity.TlsFiles;
 import dev.cipherlane.keys.KeySource;
 import dev.cipherlane.keys.Mode;
 import dev.cipherlane.keys.Usage;

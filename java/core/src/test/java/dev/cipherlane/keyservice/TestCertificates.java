@@ -1,5 +1,6 @@
 package dev.cipherlane.keyservice;
 
+import dev.cipherlane.identity.TlsFiles;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.math.BigInteger;

@@ -8,6 +8,8 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -18,6 +20,15 @@ import java.util.concurrent.TimeUnit;
  * store. It ends when this process does. Not thread-safe.
  */
 public final class KeyServiceProcess implements AutoCloseable {
+  private static final String CONFIGURATION =
+      """
+      listen: 127.0.0.1:8443
+      tls: {certificate: server.pem, key: server-key.pem, client_ca: ca.pem}
+      policy: policy.yaml
+      store: {embedded: {path: keys.db, kek: kek.json}}
+      audit: {file: audit.jsonl}
+      """;
+
   private static Path binary;
 
   private final Path folder;
@@ -40,7 +51,27 @@ public final class KeyServiceProcess implements AutoCloseable {
    * @throws IOException if it cannot be built or does not start; the message has its log
    */
   public static KeyServiceProcess start(Path folder, String policy) throws IOException {
+    return start(folder, policy, "certificates: {ca: embedded}");
+  }
+
+  /**
+   * Starts one that is configured for more than laptops.
+   *
+   * @param folder where it keeps all its files
+   * @param policy the text of the policy file
+   * @param sections of {@code keyservice.yaml}, for example {@code certificates: {ca: embedded,
+   *     bootstrap_tokens: true}}; paths in them are relative to the folder {@code dev} in the
+   *     folder given
+   * @return the key service, which answers
+   * @throws IOException if it cannot be built or does not start; the message has its log
+   */
+  public static KeyServiceProcess start(Path folder, String policy, String sections)
+      throws IOException {
     KeyServiceProcess service = new KeyServiceProcess(folder);
+    Files.createDirectories(
+        folder.resolve("dev"),
+        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+    Files.writeString(folder.resolve("dev/keyservice.yaml"), CONFIGURATION + sections + "\n");
     Files.writeString(service.policy(), policy);
     service.start();
     return service;
@@ -73,6 +104,31 @@ public final class KeyServiceProcess implements AutoCloseable {
     listen = url().substring("https://".length());
   }
 
+  /**
+   * Runs the operator's tool, as the operator of the laptop mode.
+   *
+   * @param arguments for example {@code token, spiffe://dev.cipherlane/producer}
+   * @return its standard output, and its standard error
+   * @throws IOException if it fails; the message has both
+   */
+  public String operate(String... arguments) throws IOException {
+    List<String> command = new ArrayList<>();
+    command.add(binary().resolveSibling("cipherlane").toString());
+    command.addAll(List.of(arguments));
+    command.add("--config=" + folder.resolve("dev/cipherlane.yaml"));
+    return run(command);
+  }
+
+  /**
+   * Replaces the policy, which it takes over within seconds.
+   *
+   * @param policy the text of the policy file
+   * @throws IOException if it cannot be written
+   */
+  public void policy(String policy) throws IOException {
+    Files.writeString(policy(), policy);
+  }
+
   /** Built from the sources beside this module, which takes a second when it is up to date. */
   private static synchronized Path binary() throws IOException {
     if (binary == null) {
@@ -92,7 +148,7 @@ public final class KeyServiceProcess implements AutoCloseable {
     throw new IOException("no folder keyservice above the working directory");
   }
 
-  private static void run(List<String> command) throws IOException {
+  private static String run(List<String> command) throws IOException {
     // Not to this process's own streams: the test runner talks over them.
     Path output = Files.createTempFile("cipherlane-build-", ".log");
     Process process =
@@ -105,6 +161,7 @@ public final class KeyServiceProcess implements AutoCloseable {
         process.destroyForcibly();
         throw new IOException(String.join(" ", command) + " failed:\n" + Files.readString(output));
       }
+      return Files.readString(output);
     } catch (InterruptedException e) {
       process.destroyForcibly();
       throw new IllegalStateException(e);

@@ -3,6 +3,8 @@ package dev.cipherlane.keyservice;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.cipherlane.identity.PemIdentity;
+import dev.cipherlane.identity.TlsFiles;
 import java.io.IOException;
 import java.net.http.HttpClient;
 import java.nio.file.Files;
@@ -16,25 +18,25 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Renewed certificates are taken over, and what cannot be used is not. CL-KEY-016 */
-class RenewingHttpTest {
+class KeyServiceHttpTest {
   @TempDir Path folder;
   @TempDir Path next;
 
   private final AtomicLong clock = new AtomicLong();
   private final TestCertificates ca = TestCertificates.create();
   private TlsFiles files;
-  private RenewingHttp http;
+  private KeyServiceHttp http;
   private HttpClient first;
 
   @BeforeEach
   void make() {
     files = ca.files(folder, ca.client("EC"));
-    http = new RenewingHttp(files, Duration.ofSeconds(1), clock::get);
+    http = new KeyServiceHttp(new PemIdentity(files, clock::get), Duration.ofSeconds(1));
     first = http.get();
   }
 
   private HttpClient later() {
-    clock.addAndGet(RenewingHttp.LOOK_NANOS);
+    clock.addAndGet(PemIdentity.LOOK_NANOS);
     return http.get();
   }
 
@@ -51,11 +53,11 @@ class RenewingHttpTest {
 
   @Test
   void looksAtTheFilesWithinAMinute() throws IOException {
-    assertThat(RenewingHttp.LOOK_NANOS).isLessThanOrEqualTo(60_000_000_000L);
+    assertThat(PemIdentity.LOOK_NANOS).isLessThanOrEqualTo(60_000_000_000L);
     TlsFiles renewed = ca.files(next, ca.client("RSA"));
     replace(files.certificate(), renewed.certificate());
     replace(files.key(), renewed.key());
-    clock.addAndGet(RenewingHttp.LOOK_NANOS - 1);
+    clock.addAndGet(PemIdentity.LOOK_NANOS - 1);
     assertThat(http.get()).isSameAs(first);
     clock.addAndGet(1);
     HttpClient second = http.get();
@@ -97,7 +99,8 @@ class RenewingHttpTest {
   void keyOfAnotherCertificateIsRefused() throws IOException { // CL-CFG-002
     for (String algorithm : new String[] {"EC", "RSA", "Ed25519"}) {
       replace(files.key(), ca.files(next, ca.client(algorithm)).key());
-      assertThatThrownBy(() -> new RenewingHttp(files, Duration.ofSeconds(1), clock::get))
+      assertThatThrownBy(
+              () -> new KeyServiceHttp(new PemIdentity(files, clock::get), Duration.ofSeconds(1)))
           .as(algorithm)
           .hasMessageContaining("configuration-invalid")
           .hasMessageContaining("cipherlane.keyservice.tls.key");

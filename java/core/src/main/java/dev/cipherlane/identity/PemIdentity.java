@@ -1,26 +1,25 @@
-package dev.cipherlane.keyservice;
+package dev.cipherlane.identity;
 
 import dev.cipherlane.CipherlaneException;
 import dev.cipherlane.keys.LeaseClock;
 import java.io.IOException;
-import java.net.http.HttpClient;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.BasicFileAttributes;
-import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The HTTP client, made anew when the PEM files have changed [CL-KEY-016]: certificates are
+ * What PEM files hold, read again when they have changed [CL-KEY-016]: certificates are
  * short-lived, and whoever renews them replaces the files. Thread-safe.
  */
-final class RenewingHttp {
-  private static final System.Logger LOG = System.getLogger(RenewingHttp.class.getName());
+public final class PemIdentity implements Identity {
+  private static final System.Logger LOG = System.getLogger(PemIdentity.class.getName());
+  private static final double NANOS_PER_SECOND = 1e9;
 
   /** Nanoseconds between two looks at the files. */
-  static final long LOOK_NANOS = TimeUnit.SECONDS.toNanos(30);
+  public static final long LOOK_NANOS = TimeUnit.SECONDS.toNanos(30);
 
   /** What changes when a file is written or replaced, also through a link. */
   private record Stamp(Object modified, long size, Object file) {
@@ -31,41 +30,37 @@ final class RenewingHttp {
   }
 
   private final TlsFiles files;
-  private final Duration connectTimeout;
   private final LeaseClock clock;
-  private volatile HttpClient http;
+  private volatile Credentials credentials;
   private volatile long lookedAt;
   private Optional<List<Stamp>> seen;
 
   /**
-   * Makes the first client.
+   * Reads the files for the first time.
    *
+   * @param files certificates and key
+   * @param clock tells when to look at them again
    * @throws CipherlaneException {@code configuration-invalid} if a file cannot be used
    */
-  RenewingHttp(TlsFiles files, Duration connectTimeout, LeaseClock clock) {
+  public PemIdentity(TlsFiles files, LeaseClock clock) {
     this.files = files;
-    this.connectTimeout = connectTimeout;
     this.clock = clock;
     this.lookedAt = clock.now();
     this.seen = stamps();
-    this.http = client();
+    this.credentials = PemFiles.credentials(files, clock);
   }
 
-  private HttpClient client() {
-    return HttpClient.newBuilder()
-        .sslContext(Tls.context(files))
-        .sslParameters(Tls.parameters())
-        .connectTimeout(connectTimeout)
-        .followRedirects(HttpClient.Redirect.NEVER)
-        .proxy(HttpClient.Builder.NO_PROXY)
-        .build();
-  }
-
-  HttpClient get() {
+  @Override
+  public Credentials credentials() {
     if (clock.now() - lookedAt >= LOOK_NANOS) {
       look();
     }
-    return http;
+    return credentials;
+  }
+
+  @Override
+  public double secondsLeft() {
+    return (credentials.endsAt() - clock.now()) / NANOS_PER_SECOND;
   }
 
   private synchronized void look() {
@@ -77,14 +72,14 @@ final class RenewingHttp {
     Optional<List<Stamp>> now = stamps();
     if (now.isPresent() && !now.equals(seen)) {
       seen = now;
-      renew();
+      readAgain();
     }
   }
 
   /** Half-written files, or a certificate without its key, are met again once they change. */
-  private void renew() {
+  private void readAgain() {
     try {
-      http = client();
+      credentials = PemFiles.credentials(files, clock);
       LOG.log(System.Logger.Level.INFO, "took over the changed files of this client's certificate");
     } catch (CipherlaneException e) {
       LOG.log(
@@ -101,5 +96,10 @@ final class RenewingHttp {
     } catch (IOException e) {
       return Optional.empty();
     }
+  }
+
+  @Override
+  public void close() {
+    // Nothing runs.
   }
 }

@@ -1,8 +1,8 @@
-package dev.cipherlane.keyservice;
+package dev.cipherlane.identity;
 
 import dev.cipherlane.CipherlaneException;
 import dev.cipherlane.ErrorCode;
-import java.io.ByteArrayInputStream;
+import dev.cipherlane.keys.LeaseClock;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -10,41 +10,46 @@ import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.InvalidKeyException;
 import java.security.KeyFactory;
-import java.security.KeyStore;
 import java.security.PrivateKey;
 import java.security.PublicKey;
 import java.security.Signature;
 import java.security.SignatureException;
-import java.security.cert.Certificate;
-import java.security.cert.CertificateFactory;
+import java.security.cert.X509Certificate;
 import java.security.spec.InvalidKeySpecException;
 import java.security.spec.PKCS8EncodedKeySpec;
+import java.time.Duration;
+import java.time.Instant;
 import java.util.Arrays;
 import java.util.Base64;
-import java.util.Collection;
+import java.util.LinkedHashSet;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import javax.net.ssl.KeyManagerFactory;
-import javax.net.ssl.SSLContext;
-import javax.net.ssl.SSLParameters;
-import javax.net.ssl.TrustManagerFactory;
 
-/** Mutual TLS from PEM files: trusts the CA given and nothing else [CL-KEY-001]. */
-final class Tls {
+/** Reads certificates and keys from PEM files. */
+final class PemFiles {
   private static final Pattern PRIVATE_KEY =
       Pattern.compile("-----BEGIN PRIVATE KEY-----([A-Za-z0-9+/=\\s]+)-----END PRIVATE KEY-----");
   private static final Map<String, String> SIGNATURES =
       Map.of("EC", "SHA256withECDSA", "RSA", "SHA256withRSA", "EdDSA", "EdDSA");
 
-  private Tls() {}
+  private PemFiles() {}
 
-  static SSLContext context(TlsFiles files) {
+  /**
+   * Reads all.
+   *
+   * @throws CipherlaneException {@code configuration-invalid} if one cannot be used
+   */
+  static Credentials credentials(TlsFiles files, LeaseClock clock) {
     try {
-      SSLContext context = SSLContext.getInstance("TLS");
-      context.init(identity(files).getKeyManagers(), trust(files.ca()).getTrustManagers(), null);
-      return context;
-    } catch (GeneralSecurityException | IOException e) {
+      Set<X509Certificate> cas = cas(files.ca());
+      List<X509Certificate> chain = certificates("certificate", files.certificate());
+      PrivateKey key = privateKey(files.key());
+      checkPair(key, chain.get(0).getPublicKey());
+      return new Credentials(chain, key, new Credentials.Trust(cas, cas), end(chain, clock));
+    } catch (GeneralSecurityException e) {
       throw new CipherlaneException(
           ErrorCode.CONFIGURATION_INVALID,
           "the settings cipherlane.keyservice.tls.* do not fit",
@@ -52,38 +57,13 @@ final class Tls {
     }
   }
 
-  /** Also says that the server's name is checked, which a system property could switch off. */
-  static SSLParameters parameters() {
-    SSLParameters parameters = new SSLParameters();
-    parameters.setProtocols(new String[] {"TLSv1.3", "TLSv1.2"});
-    parameters.setEndpointIdentificationAlgorithm("HTTPS");
-    return parameters;
+  private static long end(List<X509Certificate> chain, LeaseClock clock) {
+    Instant end = chain.get(0).getNotAfter().toInstant();
+    return clock.now() + Duration.between(Instant.now(), end).toMillis() * 1_000_000;
   }
 
-  private static TrustManagerFactory trust(Path ca) throws GeneralSecurityException, IOException {
-    KeyStore store = emptyStore();
-    int number = 0;
-    for (Certificate certificate : certificates("ca", ca)) {
-      store.setCertificateEntry("ca-" + number++, certificate);
-    }
-    TrustManagerFactory trust = TrustManagerFactory.getInstance("PKIX");
-    trust.init(store);
-    return trust;
-  }
-
-  private static KeyManagerFactory identity(TlsFiles files)
-      throws GeneralSecurityException, IOException {
-    KeyStore store = emptyStore();
-    Certificate[] chain =
-        certificates("certificate", files.certificate()).toArray(Certificate[]::new);
-    PrivateKey key = privateKey(files.key());
-    checkPair(key, chain[0].getPublicKey());
-    // The store never leaves memory, so its password protects nothing.
-    char[] password = new char[0];
-    store.setKeyEntry("client", key, password, chain);
-    KeyManagerFactory identity = KeyManagerFactory.getInstance("PKIX");
-    identity.init(store, password);
-    return identity;
+  static Set<X509Certificate> cas(Path file) {
+    return new LinkedHashSet<>(certificates("ca", file));
   }
 
   /** The key store would take any two, and every handshake fail. */
@@ -107,17 +87,9 @@ final class Tls {
     throw invalid("key", "does not belong to the certificate", null);
   }
 
-  private static KeyStore emptyStore() throws GeneralSecurityException, IOException {
-    KeyStore store = KeyStore.getInstance("PKCS12");
-    store.load(null, null);
-    return store;
-  }
-
-  private static Collection<? extends Certificate> certificates(String setting, Path file) {
+  private static List<X509Certificate> certificates(String setting, Path file) {
     try {
-      var found =
-          CertificateFactory.getInstance("X.509")
-              .generateCertificates(new ByteArrayInputStream(Files.readAllBytes(file)));
+      List<X509Certificate> found = Pem.certificates(Files.readAllBytes(file));
       if (found.isEmpty()) {
         throw invalid(setting, "holds no certificate", null);
       }

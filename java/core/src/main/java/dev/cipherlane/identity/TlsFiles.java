@@ -1,4 +1,4 @@
-package dev.cipherlane.keyservice;
+package dev.cipherlane.identity;
 
 import java.nio.file.Path;
 

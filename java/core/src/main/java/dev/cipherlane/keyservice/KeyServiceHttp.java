@@ -1,0 +1,81 @@
+package dev.cipherlane.keyservice;
+
+import dev.cipherlane.CipherlaneException;
+import dev.cipherlane.ErrorCode;
+import dev.cipherlane.identity.Credentials;
+import dev.cipherlane.identity.Identity;
+import dev.cipherlane.identity.TlsContexts;
+import java.net.http.HttpClient;
+import java.security.GeneralSecurityException;
+import java.security.cert.X509Certificate;
+import java.time.Duration;
+import java.util.Optional;
+import java.util.Set;
+import javax.net.ssl.SSLParameters;
+
+/**
+ * HTTP clients for the key service: mutual TLS that trusts the CAs given and nothing else
+ * [CL-KEY-001], no proxy, no redirects, no cookies. {@link #get} makes one anew when the identity
+ * has changed. Thread-safe.
+ */
+final class KeyServiceHttp {
+  /** A client and the credentials that it shows. */
+  private record Made(Credentials credentials, HttpClient http) {}
+
+  private final Identity identity;
+  private final Duration connectTimeout;
+  private volatile Made made;
+
+  /**
+   * Makes nothing yet.
+   *
+   * @param identity who asks
+   * @param connectTimeout for one address, TLS handshake included
+   */
+  KeyServiceHttp(Identity identity, Duration connectTimeout) {
+    this.identity = identity;
+    this.connectTimeout = connectTimeout;
+  }
+
+  /**
+   * Gives the client for the credentials of this time.
+   *
+   * @throws CipherlaneException {@code key-service-unavailable} if there are none
+   */
+  HttpClient get() {
+    Credentials now = identity.credentials();
+    Made last = made;
+    return last != null && last.credentials() == now ? last.http() : renewed(now);
+  }
+
+  private synchronized HttpClient renewed(Credentials now) {
+    if (made == null || made.credentials() != now) {
+      made = new Made(now, client(Optional.of(now), now.trust().keyService(), connectTimeout));
+    }
+    return made.http();
+  }
+
+  static HttpClient client(
+      Optional<Credentials> own, Set<X509Certificate> trusted, Duration connectTimeout) {
+    try {
+      return HttpClient.newBuilder()
+          .sslContext(TlsContexts.context(own, trusted))
+          .sslParameters(parameters())
+          .connectTimeout(connectTimeout)
+          .followRedirects(HttpClient.Redirect.NEVER)
+          .proxy(HttpClient.Builder.NO_PROXY)
+          .build();
+    } catch (GeneralSecurityException e) {
+      throw new CipherlaneException(
+          ErrorCode.CONFIGURATION_INVALID, "this certificate cannot be used for TLS", e);
+    }
+  }
+
+  /** Also says that the server's name is checked, which a system property could switch off. */
+  private static SSLParameters parameters() {
+    SSLParameters parameters = new SSLParameters();
+    parameters.setProtocols(new String[] {"TLSv1.3", "TLSv1.2"});
+    parameters.setEndpointIdentificationAlgorithm("HTTPS");
+    return parameters;
+  }
+}
