@@ -4,22 +4,85 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
+	"os"
+	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/files"
+	"github.com/cipherlane/cipherlane/keyservice/internal/identityclient"
 	"github.com/cipherlane/cipherlane/keyservice/internal/operator"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/trust"
 )
 
-func (s *Server) openTrust(context.Context) error {
-	m, err := readFiles(s.cfg.TLS.CA, s.cfg.TLS.Certificate, s.cfg.TLS.Key)
-	if err != nil {
+// openTrust uses the PEM files as they are, or the key service.
+func (s *Server) openTrust(ctx context.Context) error {
+	if s.cfg.Identity != nil {
+		return s.openIdentity(ctx)
+	}
+	read := func() error {
+		m, err := readFiles(s.cfg.TLS.CA, s.cfg.TLS.Certificate, s.cfg.TLS.Key)
+		if err == nil {
+			s.trust.Set(m)
+		}
 		return err
 	}
-	s.trust.Set(m)
+	if err := read(); err != nil {
+		return err
+	}
+	go s.watchFiles(ctx, read)
 	return nil
+}
+
+// openIdentity gets certificates from the key service while the sidecar runs. It does not wait for the first: until then
+// connections are refused and /readyz says why.
+func (s *Server) openIdentity(ctx context.Context) error {
+	i, t := s.cfg.Identity, s.cfg.TLS
+	var err error
+	s.identity, err = identityclient.Open(identityclient.Options{
+		URLs: i.URLs, CA: i.CA, Certificate: t.Certificate, Key: t.Key, TokenFile: i.TokenFile, JWTFile: i.JWTFile, DNSNames: i.DNSNames, Log: s.log,
+		Renewed: func(m identityclient.Material) { s.trust.Set(trust.Material{Certificate: m.Certificate, CAs: m.CAs}) },
+	})
+	if err != nil {
+		return fmt.Errorf("identity: %w", err)
+	}
+	go s.identity.Run(ctx)
+	return nil
+}
+
+// lookInterval is how long renewed files may go unnoticed.
+const lookInterval = 2 * time.Second
+
+// watchFiles reads the files again when one has changed. Files that are wrong leave the certificate as it is.
+func (s *Server) watchFiles(ctx context.Context, read func() error) {
+	tick := time.NewTicker(lookInterval)
+	defer tick.Stop()
+	seen := s.stamps()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := s.stamps()
+		if now == seen {
+			continue
+		}
+		if err := read(); err != nil {
+			s.log.Error("the renewed certificate cannot be used; the one before stays", "error", err)
+		} else {
+			s.log.Info("a renewed certificate is in use", "until", s.trust.Ends())
+		}
+		seen = now
+	}
+}
+
+func (s *Server) stamps() (all [3]time.Time) {
+	for i, path := range []string{s.cfg.TLS.CA, s.cfg.TLS.Certificate, s.cfg.TLS.Key} {
+		if info, err := os.Stat(path); err == nil {
+			all[i] = info.ModTime()
+		}
+	}
+	return all
 }
 
 // readFiles reads PEM files.
@@ -32,15 +95,5 @@ func readFiles(ca, certificate, key string) (trust.Material, error) {
 	if err != nil {
 		return trust.Material{}, fmt.Errorf("tls: %w", err)
 	}
-	pair, err := withLeaf(cfg.Certificates[0])
-	return trust.Material{Certificate: pair, CAs: cas}, err
-}
-
-func withLeaf(pair tls.Certificate) (tls.Certificate, error) {
-	if pair.Leaf != nil {
-		return pair, nil
-	}
-	leaf, err := x509.ParseCertificate(pair.Certificate[0])
-	pair.Leaf = leaf
-	return pair, err
+	return trust.Material{Certificate: cfg.Certificates[0], CAs: cas}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cipherlane/cipherlane/keyservice/internal/identityclient"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/brokers"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/config"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/flow"
@@ -35,6 +36,8 @@ type Server struct {
 	log       *slog.Logger
 	metrics   *metrics
 	trust     *trust.Source
+	identity  *identityclient.Client // nil: the certificate is that of PEM files
+	stop      context.CancelFunc
 	gateway   *gateway.Gateway
 	book      *brokers.Book
 	admin     *http.Server
@@ -45,7 +48,8 @@ type Server struct {
 
 // Open opens everything that the configuration names and listens. On an error nothing stays open.
 func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Server, error) {
-	s := &Server{cfg: cfg, log: log, metrics: newMetrics(), trust: trust.New(cfg.TLS.Peers), listeners: map[string]net.Listener{}}
+	ctx, stop := context.WithCancel(ctx)
+	s := &Server{stop: stop, cfg: cfg, log: log, metrics: newMetrics(), trust: trust.New(cfg.TLS.Peers), listeners: map[string]net.Listener{}}
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -190,6 +194,7 @@ func (s *Server) shutdown() error {
 
 // Close drains connections and closes everything.
 func (s *Server) Close() error {
+	defer s.stop()
 	for name, l := range s.listeners {
 		if name != "admin" {
 			_ = l.Close()
