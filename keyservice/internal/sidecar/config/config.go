@@ -302,8 +302,8 @@ func (c *Config) checkTogether() error {
 	if c.Kafka == nil && len(c.TCP) == 0 && c.Transparent == nil {
 		return errors.New("one of kafka, tcp and transparent is needed: else there is nothing to do")
 	}
-	if c.Transparent != nil && c.Side != Client {
-		return errors.New("transparent goes with side: client only")
+	if c.Transparent != nil && (c.Side != Client || c.Kafka != nil) {
+		return errors.New("transparent goes with side: client, and without kafka: brokers' addresses stay as they are")
 	}
 	if c.Limits.Frame > c.Limits.Memory/2 {
 		return errors.New("limits.memory must be at least twice limits.frame: it is rounded up to a power of two")

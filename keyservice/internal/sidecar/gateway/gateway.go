@@ -48,7 +48,7 @@ type Route struct {
 	Name     string // for logs and metrics
 	Broker   int32
 	Kafka    bool                                     // else bytes are copied
-	Upstream func(client *net.TCPConn) []string       // addresses to try in turn
+	Upstream func(*net.TCPConn) ([]string, error)     // addresses to try in turn
 	NameOf   func(address string) (serverName string) // nil: the host of the address
 }
 
@@ -218,7 +218,11 @@ func (g *Gateway) shake(ctx context.Context, s *wire.Secure) error {
 // dial connects with the first upstream that takes the connection.
 func (g *Gateway) dial(ctx context.Context, conn *flow.Conn, client *net.TCPConn, route Route) (wire.Stream, error) {
 	failures := []error{errUpstream}
-	for _, address := range route.Upstream(client) {
+	addresses, err := route.Upstream(client)
+	if err != nil {
+		return nil, errors.Join(errUpstream, err)
+	}
+	for _, address := range addresses {
 		stream, err := g.dialOne(ctx, conn, address, route)
 		if err == nil {
 			return stream, nil

@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -77,7 +79,7 @@ func (s *Server) open(ctx context.Context) error {
 			Drain: s.cfg.GracePeriod, Stall: s.cfg.Limits.Stall,
 		},
 	})
-	return errors.Join(s.listenKafka(), s.listenTCP(), s.listenAdmin())
+	return errors.Join(s.listenKafka(), s.listenTCP(), s.listenTransparent(), s.listenAdmin())
 }
 
 // handlers are what a request passes, in this order; its response passes them from the last to the first, so that those before see
@@ -103,7 +105,7 @@ func (s *Server) newBook() *brokers.Book {
 		Listen: func(id int32, port int, upstream func() string) (io.Closer, error) {
 			return s.gateway.Listen(net.JoinHostPort(b.Listen, strconv.Itoa(port)), gateway.Route{
 				Name: "broker-" + strconv.Itoa(int(id)), Broker: id, Kafka: true, NameOf: s.nameOf(),
-				Upstream: func(*net.TCPConn) []string { return []string{upstream()} },
+				Upstream: func(*net.TCPConn) ([]string, error) { return []string{upstream()}, nil },
 			})
 		},
 	})
@@ -142,14 +144,29 @@ func (s *Server) listenTCP() error {
 }
 
 // anyOf gives addresses in an order that differs from connection to connection.
-func anyOf(addresses []string) func(*net.TCPConn) []string {
-	return func(*net.TCPConn) []string {
-		shuffled := make([]string, len(addresses))
-		for i, j := range rand.Perm(len(addresses)) { // #nosec G404 -- no secret
-			shuffled[i] = addresses[j]
-		}
-		return shuffled
+func anyOf(addresses []string) func(*net.TCPConn) ([]string, error) {
+	return func(*net.TCPConn) ([]string, error) { return shuffled(addresses), nil }
+}
+
+func shuffled(addresses []string) []string {
+	all := slices.Clone(addresses)
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] }) // #nosec G404 -- no secret
+	return all
+}
+
+// listenTransparent takes connections that the kernel redirects. Addresses stay as brokers give them: what goes there is redirected.
+func (s *Server) listenTransparent() error {
+	t := s.cfg.Transparent
+	if t == nil {
+		return nil
 	}
+	return s.listen("transparent", t.Listen, gateway.Route{Broker: flow.NoBroker, Kafka: t.Kafka, Upstream: func(c *net.TCPConn) ([]string, error) {
+		at, err := gateway.OriginalDestination(c)
+		if t.Port != 0 {
+			at = netip.AddrPortFrom(at.Addr(), uint16(t.Port)) // #nosec G115 -- checked with the configuration
+		}
+		return []string{at.String()}, err
+	}})
 }
 
 func (s *Server) listenAdmin() error {

@@ -27,7 +27,7 @@ func (s *Server) askTopics(ctx context.Context, ids [][16]byte) (*kmsg.MetadataR
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	failures := []error{errors.New("the names of topics could not be asked for")}
-	for _, address := range anyOf(s.cfg.Kafka.Upstream)(nil) {
+	for _, address := range shuffled(s.cfg.Kafka.Upstream) {
 		r, err := s.ask(ctx, address, ids)
 		if err == nil {
 			return r, nil
