@@ -61,19 +61,21 @@ func list(addresses string) string { return "[" + strings.ReplaceAll(addresses, 
 type pair struct {
 	client, broker *testservice.Sidecar
 	bootstrap      string
+	base           int // of the ports that clients are told
 }
 
 // startPair puts both before brokers in plaintext. Extra is added to both configurations.
 func startPair(t *testing.T, pki *testservice.PKI, brokers, extra string) pair {
 	t.Helper()
-	brokerSide := testservice.StartSidecar(t, fmt.Sprintf("side: broker\nkafka: {listen: '127.0.0.1:0', upstream: %s, brokers: {base_port: %d}}\nadmin_listen: 127.0.0.1:0\n%s%s",
+	broker := testservice.StartSidecar(t, fmt.Sprintf("side: broker\nkafka: {listen: '127.0.0.1:0', upstream: %s, brokers: {base_port: %d}}\nadmin_listen: 127.0.0.1:0\n%s%s",
 		list(brokers), freeRange(t, 10), tlsPart(t, pki, "broker-side"), extra))
-	clientSide := startClientSide(t, pki, brokerSide.Listeners["kafka"], extra)
-	return pair{clientSide, brokerSide, clientSide.Listeners["kafka"]}
+	base := freeRange(t, 10)
+	client := startClientSide(t, pki, broker.Listeners["kafka"], base, extra)
+	return pair{client, broker, client.Listeners["kafka"], base}
 }
 
-func startClientSide(t *testing.T, pki *testservice.PKI, upstream, extra string) *testservice.Sidecar {
+func startClientSide(t *testing.T, pki *testservice.PKI, upstream string, base int, extra string) *testservice.Sidecar {
 	t.Helper()
 	return testservice.StartSidecar(t, fmt.Sprintf("side: client\nkafka: {listen: '127.0.0.1:0', upstream: %s, brokers: {base_port: %d}}\nadmin_listen: 127.0.0.1:0\n%s%s",
-		list(upstream), freeRange(t, 10), tlsPart(t, pki, "client-side"), extra))
+		list(upstream), base, tlsPart(t, pki, "client-side"), extra))
 }

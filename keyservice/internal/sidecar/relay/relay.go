@@ -41,10 +41,11 @@ type relay struct {
 
 	queue queue
 
-	mu      sync.Mutex // of the next two
-	drained bool       // no request is read any more
-	within  bool       // a request is being read
-	force   func()
+	mu       sync.Mutex // of the next three
+	drained  bool       // no request is read any more
+	within   bool       // a request is being read
+	deadline time.Time  // of reading it; the zero time if none is set
+	force    func()
 }
 
 // Serve relays until either side or the connection's time ends; it closes both streams. It gives nil when the client or the broker
@@ -120,19 +121,22 @@ func (r *relay) draining() bool {
 	return r.drained
 }
 
-// begin and end enclose the reading of a request.
+// begin and end enclose the reading of a request. A deadline costs time, so it is set only for a frame that is not there yet.
 func (r *relay) begin(size int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.within = true
-	return r.client.SetReadDeadline(r.patience(r.requests, size))
+	if r.deadline = r.patience(r.requests, size); r.deadline.IsZero() && !r.drained {
+		return nil
+	}
+	return r.client.SetReadDeadline(r.deadline)
 }
 
 func (r *relay) end() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.within = false
-	if r.drained {
+	if r.drained || r.deadline.IsZero() {
 		return nil
 	}
 	return r.client.SetReadDeadline(time.Time{})

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/flow"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/protocol"
@@ -23,10 +24,19 @@ func (r *relay) deliverAll(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("reading a response: %w", err)
 		}
-		if err := r.deliver(ctx, size); err != nil {
+		if err := r.deliverWithin(ctx, size); err != nil {
 			return fmt.Errorf("delivering a response: %w", err)
 		}
 	}
+}
+
+// deliverWithin bounds the time in which the rest of a response must come; there is no such bound between responses.
+func (r *relay) deliverWithin(ctx context.Context, size int) error {
+	until := r.patience(r.responses, size)
+	if until.IsZero() {
+		return r.deliver(ctx, size)
+	}
+	return errors.Join(r.upstream.SetReadDeadline(until), r.deliver(ctx, size), r.upstream.SetReadDeadline(time.Time{}))
 }
 
 // deliver takes one response.
