@@ -36,7 +36,7 @@ func lines(prefix string, n int) string {
 func checkLines(t *testing.T, got, prefix string, n int) {
 	t.Helper()
 	seen := map[string]bool{}
-	for _, line := range strings.Fields(got) {
+	for line := range strings.FieldsSeq(got) {
 		seen[line] = true
 	}
 	for i := range n {
@@ -54,6 +54,7 @@ func kafkaTool(name string, args ...string) []string {
 }
 
 func javaClients(t *testing.T, p pair) {
+	t.Helper()
 	runProgram(t, lines("java", 200), "java", kafkaTool("ConsoleProducer", "--bootstrap-server", p.bootstrap, "--topic", "java")...)
 	for _, protocol := range []string{"classic", "consumer"} {
 		got := runProgram(t, "", "java", kafkaTool("consumer.ConsoleConsumer", "--bootstrap-server", p.bootstrap, "--topic", "java", "--from-beginning",
@@ -63,6 +64,7 @@ func javaClients(t *testing.T, p pair) {
 }
 
 func kcat(t *testing.T, p pair) {
+	t.Helper()
 	if _, err := exec.LookPath("kcat"); err != nil {
 		t.Skip("NOT TESTED: kcat is not installed")
 	}

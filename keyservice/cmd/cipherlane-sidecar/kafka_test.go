@@ -97,6 +97,7 @@ func TestCluster(t *testing.T) {
 
 // [CL-SDC-011] Of three brokers, clients see only addresses of the sidecar.
 func everyAddress(t *testing.T, p pair) {
+	t.Helper()
 	d := &dialed{all: map[string]bool{}}
 	c := kafkaClient(t, p.bootstrap, kgo.Dialer(d.dial))
 	produce(t, c, "claims", 300)
@@ -122,6 +123,7 @@ func everyAddress(t *testing.T, p pair) {
 }
 
 func group(t *testing.T, p pair, topic string, options ...kgo.Opt) {
+	t.Helper()
 	produce(t, kafkaClient(t, p.bootstrap, kgo.AllowAutoTopicCreation()), topic, 500)
 	c := kafkaClient(t, p.bootstrap, append(options, kgo.ConsumeTopics(topic))...)
 	consume(t, c, 500)
@@ -131,6 +133,7 @@ func group(t *testing.T, p pair, topic string, options ...kgo.Opt) {
 }
 
 func shareGroup(t *testing.T, p pair) {
+	t.Helper()
 	producer := kafkaClient(t, p.bootstrap, kgo.AllowAutoTopicCreation())
 	produce(t, producer, "shared", 1)
 	c := kafkaClient(t, p.bootstrap, kgo.ShareGroup("share"), kgo.ConsumeTopics("shared"))
@@ -151,6 +154,7 @@ func shareGroup(t *testing.T, p pair) {
 }
 
 func transactions(t *testing.T, p pair) {
+	t.Helper()
 	produce(t, kafkaClient(t, p.bootstrap, kgo.AllowAutoTopicCreation()), "transactions", 1)
 	c := kafkaClient(t, p.bootstrap, kgo.TransactionalID("tx"))
 	ctx := within(t, time.Minute)
@@ -217,6 +221,7 @@ func once(t *testing.T, bootstrap, topic string, acknowledged map[string]bool) {
 }
 
 func leadersMove(t *testing.T, p pair, brokers *testservice.Broker) {
+	t.Helper()
 	stop := load(t, p.bootstrap, "moving")
 	time.Sleep(500 * time.Millisecond)
 	brokers.Signal(t, 2, syscall.SIGKILL)
@@ -228,6 +233,7 @@ func leadersMove(t *testing.T, p pair, brokers *testservice.Broker) {
 
 // [CL-SDC-022] Idempotent producers lose nothing when their sidecar ends, with grace or by force, and comes back at the same address.
 func sidecarRestarts(t *testing.T, pki *testservice.PKI, brokers string) {
+	t.Helper()
 	base := freeRange(t, 12)
 	config := fmt.Sprintf("side: broker\nkafka: {listen: '127.0.0.1:%d', upstream: %s, brokers: {base_port: %d}}\nadmin_listen: 127.0.0.1:0\ngrace_period: 2s\n%s",
 		base, list(brokers), base+1, tlsPart(t, pki, "broker-side"))

@@ -39,7 +39,7 @@ func javaTool(t *testing.T, input, class string, arguments ...string) string {
 	if _, err := os.Stat(lib); err != nil {
 		t.Fatal("Kafka's tools and the SDK are missing: run make -C java build")
 	}
-	cmd := exec.CommandContext(timeout(t, 2*time.Minute), "java", append([]string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", lib + "/*", class}, arguments...)...)
+	cmd := exec.CommandContext(within(t, 2*time.Minute), "java", append([]string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", lib + "/*", class}, arguments...)...)
 	cmd.Stdin = strings.NewReader(input)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said

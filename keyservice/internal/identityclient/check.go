@@ -38,10 +38,7 @@ func (c *Client) check(a *answer, key *ecdsa.PrivateKey, asked time.Time) (*stat
 	if err != nil {
 		return nil, fmt.Errorf("the certificate in the answer: %w", err)
 	}
-	if before := c.current.Load(); before != nil && before.Principal != principal {
-		return nil, fmt.Errorf("the certificate in the answer is for %q, not for %q", principal, before.Principal)
-	}
-	if err := c.verify(chain, cas); err != nil {
+	if err := c.verify(chain, cas, principal); err != nil {
 		return nil, fmt.Errorf("the certificate in the answer: %w", err)
 	}
 	pair := tls.Certificate{PrivateKey: key, Leaf: leaf}
@@ -52,16 +49,23 @@ func (c *Client) check(a *answer, key *ecdsa.PrivateKey, asked time.Time) (*stat
 	for _, root := range c.roots {
 		trusted.AddCert(root)
 	}
-	left := time.Until(leaf.NotAfter)
-	refresh := min(time.Duration(a.RefreshIn)*time.Second, left)
-	if a.RefreshIn < 1 || a.RefreshIn > int64(left/time.Second)+1 {
-		refresh = left * 2 / 3
-	}
-	return &state{Material{pair, poolOf(cas), principal}, trusted, jittered(asked, refresh)}, nil
+	return &state{Material{pair, poolOf(cas), principal}, trusted, jittered(asked, refresh(a.RefreshIn, time.Until(leaf.NotAfter)))}, nil
 }
 
-// verify wants the chain to lead to a CA of the same answer, and the names of servers that were asked for to be there.
-func (c *Client) verify(chain, cas []*x509.Certificate) error {
+// refresh gives the time of the answer if that makes sense, else two thirds of what is left.
+func refresh(seconds int64, left time.Duration) time.Duration {
+	if seconds < 1 || seconds > int64(left/time.Second) {
+		return left * 2 / 3
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// verify wants the principal to be the same as before, the chain to lead to a CA of the same answer, and the names of servers that
+// were asked for to be there.
+func (c *Client) verify(chain, cas []*x509.Certificate, principal string) error {
+	if before := c.current.Load(); before != nil && before.Principal != principal {
+		return fmt.Errorf("it is for %q, not for %q", principal, before.Principal)
+	}
 	options := x509.VerifyOptions{Roots: poolOf(cas), Intermediates: poolOf(chain[1:]), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	if len(c.o.DNSNames) > 0 {
 		options.KeyUsages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}

@@ -84,10 +84,10 @@ func Open(o Options) (*Client, error) {
 	if c.roots, err = files.ParseCAs(data); err != nil {
 		return nil, fmt.Errorf("CA of the key service: %s: %w", o.CA, err)
 	}
-	if o.Certificate == "" {
-		return c, nil
+	if o.Certificate != "" {
+		err = c.useFile()
 	}
-	return c, c.useFile()
+	return c, err
 }
 
 // useFile takes the certificate of the files, if that holds.

@@ -144,8 +144,8 @@ func TestTokenThenCertificate(t *testing.T) {
 	if len(given) != 2 || c.Principal() != sidecar {
 		t.Fatal(len(given), c.Principal())
 	}
-	first, second := given[0].Certificate, given[1].Certificate
-	if first.Leaf.PublicKey.(*ecdsa.PublicKey).Equal(second.Leaf.PublicKey) {
+	first, ok := given[0].Certificate.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok || first.Equal(given[1].Certificate.PrivateKey) {
 		t.Error("the key was used again")
 	}
 	if until := time.Until(c.current.Load().again); until > 40*time.Second || until < 33*time.Second {
@@ -212,7 +212,11 @@ func TestHostileAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return pair.PrivateKey.(*ecdsa.PrivateKey)
+		key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+		if !ok {
+			t.Fatal("not an ECDSA key")
+		}
+		return key
 	}
 	good := answer{Certificate: text(mine.Certificate), CA: text(pki.CA), RefreshIn: 10, ExpiresIn: 15}
 	if _, err := c.check(&good, keyOf(mine), time.Now()); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/files"
+	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
 	"github.com/cipherlane/cipherlane/keyservice/internal/token"
 )
 
@@ -140,11 +141,11 @@ func (c *Client) ask(ctx context.Context, p proof, csr string) (*answer, error) 
 	var failures []error
 	for range c.o.URLs {
 		at := c.o.URLs[c.next%len(c.o.URLs)]
-		a, answered, err := c.call(ctx, client, at, p, body)
-		if answered && p.token {
+		a, spent, err := c.call(ctx, client, at, p, body)
+		if spent && p.token {
 			c.spent = p.bearer
 		}
-		if err == nil || answered && p.token {
+		if err == nil || spent && p.token {
 			return a, err
 		}
 		failures = append(failures, fmt.Errorf("%s: %w", at, err))
@@ -162,8 +163,8 @@ func (c *Client) transport(p proof) *http.Transport {
 	return &http.Transport{TLSClientConfig: cfg, ForceAttemptHTTP2: true, TLSHandshakeTimeout: callWithin, DisableKeepAlives: true}
 }
 
-// call tells also whether the key service has answered, well or not: a token must not be sent again then.
-func (c *Client) call(ctx context.Context, client *http.Client, at string, p proof, body []byte) (a *answer, answered bool, err error) {
+// call tells also whether a token that was sent is spent [CL-IDN-035]: it got a certificate, or was refused.
+func (c *Client) call(ctx context.Context, client *http.Client, at string, p proof, body []byte) (a *answer, spent bool, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(at, "/")+"/v1/certificate", bytes.NewReader(body))
 	if err != nil {
 		return nil, false, err
@@ -180,11 +181,13 @@ func (c *Client) call(ctx context.Context, client *http.Client, at string, p pro
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); {
 	case err != nil:
-		return nil, true, err
+		return nil, response.StatusCode == http.StatusOK, err
 	case len(data) > maxAnswer:
 		return nil, true, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 	case response.StatusCode != http.StatusOK:
-		return nil, response.StatusCode < http.StatusInternalServerError, refused(response, data)
+		err := refused(response, data)
+		known, ok := errors.AsType[*refusal.Error](err)
+		return nil, ok && known.Code == refusal.Unauthenticated, err
 	case kind != "application/json":
 		return nil, true, errors.New("the answer is not that of a key service")
 	}
@@ -203,7 +206,7 @@ func refused(response *http.Response, data []byte) error {
 	if json.Unmarshal(data, &problem) != nil || problem.Code == "" {
 		return fmt.Errorf("the key service answered %s", response.Status)
 	}
-	return fmt.Errorf("refused: %s: %s", problem.Code, problem.Detail)
+	return refusal.New(refusal.Code(problem.Code), "the key service refused: %s", problem.Detail)
 }
 
 // jittered gives a time up to 10 % earlier than refresh [CL-IDN-031].

@@ -10,8 +10,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-func text(s string) *string { return &s }
-
 // [CL-SDC-010] Clients are told of what is understood, and of nothing that brokers use among themselves.
 func TestClamp(t *testing.T) {
 	r := kmsg.NewPtrApiVersionsResponse()
@@ -73,7 +71,7 @@ func TestExpectsResponse(t *testing.T) {
 	for version := range int16(14) {
 		for _, acks := range []int16{-1, 0, 1} {
 			r := kmsg.NewPtrProduceRequest()
-			r.Acks, r.TransactionID = acks, text("id")
+			r.Acks, r.TransactionID = acks, new("id")
 			r.SetVersion(version)
 			body := r.AppendTo(nil)
 			h := Header{Key: 0, Version: version}
