@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cipherlane/cipherlane/keyservice/benchmarks/rig"
 	"github.com/cipherlane/cipherlane/keyservice/internal/testvault"
 )
 
@@ -48,7 +49,7 @@ func (o *onVault) folder(b *bench, address string) string {
 func initialise(dir string) {
 	out, err := exec.CommandContext(context.Background(), program, "init", "--config", filepath.Join(dir, "keyservice.yaml")).CombinedOutput() // #nosec G204 -- our own program
 	if err != nil {
-		panic(failure{fmt.Errorf("init: %w: %s", err, out)})
+		panic(rig.Failure{Err: fmt.Errorf("init: %w: %s", err, out)})
 	}
 }
 
@@ -59,9 +60,9 @@ func (o *onVault) fill(b *bench) []string {
 	cmd.Env = append(os.Environ(), "CIPHERLANE_FILL_OUT="+out, "CIPHERLANE_FILL_VAULT="+o.vault.Address, "CIPHERLANE_FILL_TRANSIT="+o.place.Transit,
 		"CIPHERLANE_FILL_KV="+o.place.KV, "CIPHERLANE_FILL_TOKEN="+o.place.TokenFile, "CIPHERLANE_FILL_SCOPE="+scopeOfBacklog)
 	if text, err := cmd.CombinedOutput(); err != nil {
-		panic(failure{fmt.Errorf("fill: %w: %s", err, text)})
+		panic(rig.Failure{Err: fmt.Errorf("fill: %w: %s", err, text)})
 	}
-	return strings.Fields(string(must(os.ReadFile(out)))) // #nosec G304 -- a file of this benchmark
+	return strings.Fields(string(rig.Must(os.ReadFile(out)))) // #nosec G304 -- a file of this benchmark
 }
 
 func measureBacklog(b *bench) {
@@ -71,26 +72,26 @@ func measureBacklog(b *bench) {
 	initialise(direct)
 	kids := o.fill(b)
 	b.roundTrips(counted, proxy, kids)
-	var cold, warm series
-	var service, vault series
+	var cold, warm rig.Series
+	var service, vault rig.Series
 	for range runs {
 		one := b.release(direct, kids, o.vault.Pid())
 		cold, warm = append(cold, millis(one.cold)), append(warm, millis(one.warm))
 		service, vault = append(service, millis(one.serviceCPU)), append(vault, millis(one.vaultCPU))
 	}
 	name := fmt.Sprintf("backlog/%d/cold", len(kids))
-	one := cold.row(name, "cipherlane", "ms")
+	one := cold.Row(name, "cipherlane", "ms")
 	one.Figures = b.splitOf(counted, proxy, o.place, kids)
-	one.Figures["service_cpu_ms"], one.Figures["vault_cpu_ms"] = round(service.median()), round(vault.median())
-	b.report.add(one.promised(fmt.Sprintf("at most %s", promiseBacklog), one.Value <= millis(promiseBacklog)))
-	b.report.add(warm.row(fmt.Sprintf("backlog/%d/warm", len(kids)), "cipherlane", "ms"))
+	one.Figures["service_cpu_ms"], one.Figures["vault_cpu_ms"] = rig.Round(service.Median()), rig.Round(vault.Median())
+	b.report.Add(one.Promised(fmt.Sprintf("at most %s", promiseBacklog), one.Value <= millis(promiseBacklog)))
+	b.report.Add(warm.Row(fmt.Sprintf("backlog/%d/warm", len(kids)), "cipherlane", "ms"))
 }
 
 func millis(d time.Duration) float64 { return micros(d) / 1000 }
 
 // roundTrips counts what a call for 1,000 keys costs Vault: those of the oldest, the newest, and some of every page.
 func (b *bench) roundTrips(dir string, proxy *testvault.Proxy, kids []string) {
-	var cold, warm, coldTime, warmTime series
+	var cold, warm, coldTime, warmTime rig.Series
 	for _, part := range [][]string{kids[:oneCall], kids[len(kids)-oneCall:], every(kids, len(kids)/oneCall)[:oneCall]} {
 		service := b.startService(dir)
 		request := decryptionRequest(scopeOfBacklog, part)
@@ -106,12 +107,12 @@ func (b *bench) roundTrips(dir string, proxy *testvault.Proxy, kids []string) {
 		warm, warmTime = append(warm, requests), append(warmTime, took)
 		service.stop()
 	}
-	one := cold.row("batch/1000/cold", "cipherlane", "vault_round_trips")
-	one.Figures = map[string]float64{"ms": round(coldTime.median())}
-	b.report.add(one.promised(fmt.Sprintf("at most %d", promiseCold), slices.Max(cold) <= promiseCold))
-	one = warm.row("batch/1000/warm", "cipherlane", "vault_round_trips")
-	one.Figures = map[string]float64{"ms": round(warmTime.median())}
-	b.report.add(one.promised("none", slices.Max(warm) == 0))
+	one := cold.Row("batch/1000/cold", "cipherlane", "vault_round_trips")
+	one.Figures = map[string]float64{"ms": rig.Round(coldTime.Median())}
+	b.report.Add(one.Promised(fmt.Sprintf("at most %d", promiseCold), slices.Max(cold) <= promiseCold))
+	one = warm.Row("batch/1000/warm", "cipherlane", "vault_round_trips")
+	one.Figures = map[string]float64{"ms": rig.Round(warmTime.Median())}
+	b.report.Add(one.Promised("none", slices.Max(warm) == 0))
 }
 
 func every(kids []string, n int) []string {
@@ -125,7 +126,7 @@ func every(kids []string, n int) []string {
 // released sees that an answer has a key for every kid.
 func released(answer []byte, kids int) {
 	if got := strings.Count(string(answer), `"key":"`); got != kids {
-		panic(failure{fmt.Errorf("%d keys for %d kids: %.300s", got, kids, answer)})
+		panic(rig.Failure{Err: fmt.Errorf("%d keys for %d kids: %.300s", got, kids, answer)})
 	}
 }
 
@@ -135,9 +136,9 @@ type released12k struct{ cold, warm, serviceCPU, vaultCPU time.Duration }
 func (b *bench) release(dir string, kids []string, vaultPid int) (r released12k) {
 	service := b.startService(dir)
 	defer service.stop()
-	serviceCPU, vaultCPU := service.cpu(), cpuOf(vaultPid)
+	serviceCPU, vaultCPU := service.cpu(), rig.CPU(vaultPid)
 	r.cold = service.askAll(kids)
-	r.serviceCPU, r.vaultCPU = service.cpu()-serviceCPU, cpuOf(vaultPid)-vaultCPU
+	r.serviceCPU, r.vaultCPU = service.cpu()-serviceCPU, rig.CPU(vaultPid)-vaultCPU
 	r.warm = service.askAll(kids)
 	return r
 }
@@ -147,7 +148,7 @@ func (s *server) askAll(kids []string) time.Duration {
 	defer c.CloseIdleConnections()
 	began := time.Now()
 	for part := range slices.Chunk(kids, oneCall) {
-		released(must(s.post(c, decryptPath, decryptionRequest(scopeOfBacklog, part))), len(part))
+		released(rig.Must(s.post(c, decryptPath, decryptionRequest(scopeOfBacklog, part))), len(part))
 	}
 	return time.Since(began)
 }
@@ -162,6 +163,6 @@ func (b *bench) splitOf(dir string, proxy *testvault.Proxy, place testvault.Plac
 	spent := proxy.Spent()
 	kv, transit := millis(spent[place.KV]-before[place.KV]), millis(spent[place.Transit]-before[place.Transit])
 	return map[string]float64{
-		"vault_round_trips": float64(len(proxy.Take())), "kv_ms": round(kv), "transit_ms": round(transit), "service_tls_json_audit_ms": round(all - kv - transit),
+		"vault_round_trips": float64(len(proxy.Take())), "kv_ms": rig.Round(kv), "transit_ms": rig.Round(transit), "service_tls_json_audit_ms": rig.Round(all - kv - transit),
 	}
 }

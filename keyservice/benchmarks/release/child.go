@@ -12,10 +12,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/cipherlane/cipherlane/keyservice/benchmarks/rig"
 	"github.com/cipherlane/cipherlane/keyservice/internal/dev"
 )
 
@@ -31,13 +30,13 @@ type server struct {
 func (b *bench) startChild(name string, args ...string) (*server, []byte) {
 	cmd := exec.CommandContext(context.Background(), name, args...) // #nosec G204 -- our own programs
 	cmd.Stderr = os.Stderr
-	s := &server{cmd: cmd, stdin: must(cmd.StdinPipe())}
-	stdout := must(cmd.StdoutPipe())
-	check(cmd.Start())
+	s := &server{cmd: cmd, stdin: rig.Must(cmd.StdinPipe())}
+	stdout := rig.Must(cmd.StdoutPipe())
+	rig.Check(cmd.Start())
 	b.Cleanup(s.stop)
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
 	if err != nil {
-		panic(failure{fmt.Errorf("%s did not start: %w", name, err)})
+		panic(rig.Failure{Err: fmt.Errorf("%s did not start: %w", name, err)})
 	}
 	return s, line
 }
@@ -56,50 +55,24 @@ func (b *bench) startService(dir string) *server {
 // ready takes the line that the dev command prints.
 func (s *server) ready(line []byte) *server {
 	var at dev.Running
-	check(json.Unmarshal(line, &at))
+	rig.Check(json.Unmarshal(line, &at))
 	s.url, s.tls = at.URL, clientTLS(at)
 	return s
 }
 
 func clientTLS(at dev.Running) map[string]*tls.Config {
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(must(os.ReadFile(at.CA)))
+	roots.AppendCertsFromPEM(rig.Must(os.ReadFile(at.CA)))
 	configs := map[string]*tls.Config{}
 	for name, p := range at.Principals {
-		pair := must(tls.LoadX509KeyPair(p.Certificate, p.Key))
+		pair := rig.Must(tls.LoadX509KeyPair(p.Certificate, p.Key))
 		configs[name] = &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}
 	}
 	return configs
 }
 
-func (s *server) cpu() time.Duration { return cpuOf(s.cmd.Process.Pid) }
+func (s *server) cpu() time.Duration { return rig.CPU(s.cmd.Process.Pid) }
 
-// cpuOf gives the CPU time of a process so far, user and system, in ticks of 10 ms.
-func cpuOf(pid int) time.Duration {
-	text := must(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))
-	_, rest, _ := strings.Cut(string(text), ") ") // the name may hold spaces
-	fields := strings.Fields(rest)
-	const userField, ticks = 11, 10 * time.Millisecond
-	if len(fields) < userField+2 {
-		panic(failure{fmt.Errorf("/proc/%d/stat is cut short", pid)})
-	}
-	return time.Duration(must(strconv.Atoi(fields[userField]))+must(strconv.Atoi(fields[userField+1]))) * ticks
-}
+func (s *server) memory() (all, anonymous float64) { return rig.Memory(s.cmd.Process.Pid) }
 
-// memory gives what a process holds in RAM, in MiB: all of it, and the part that is no file (the store is mapped).
-func (s *server) memory() (all, anonymous float64) {
-	text := must(os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid)))
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(line, ":")
-		kilobytes, _ := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
-		switch name {
-		case "VmRSS":
-			all = kilobytes / 1024
-		case "RssAnon":
-			anonymous = kilobytes / 1024
-		}
-	}
-	return round(all), round(anonymous)
-}
-
-func self() string { return must(os.Executable()) }
+func self() string { return rig.Must(os.Executable()) }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cipherlane/cipherlane/keyservice/benchmarks/rig"
 	"github.com/cipherlane/cipherlane/keyservice/internal/testvault"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // measureHerd counts the keys that were made: as many as Vault wrapped, and as many as clients got.
 func measureHerd(b *bench) {
-	var all, last, wrapped series
+	var all, last, wrapped rig.Series
 	for range runs {
 		o := b.startVault()
 		proxy := testvault.NewProxy(b, o.vault)
@@ -33,14 +34,14 @@ func measureHerd(b *bench) {
 		wrapped = append(wrapped, float64(count(proxy.Take(), "/encrypt/")))
 		service.stop()
 		o.vault.Kill()
-		check(h.wrong())
+		rig.Check(h.wrong())
 	}
-	one := all.row(fmt.Sprintf("herd/%d/%d", herdClients, herdTopics), "cipherlane", "ms")
+	one := all.Row(fmt.Sprintf("herd/%d/%d", herdClients, herdTopics), "cipherlane", "ms")
 	one.Figures = map[string]float64{
-		"last_client_has_its_first_key_ms": round(last.median()), "keys_made": slices.Max(wrapped), "clients_failed": 0,
+		"last_client_has_its_first_key_ms": rig.Round(last.Median()), "keys_made": slices.Max(wrapped), "clients_failed": 0,
 	}
 	kept := slices.Max(wrapped) == herdTopics
-	b.report.add(one.promised("one data key for each scope, every client served, no error", kept))
+	b.report.Add(one.Promised("one data key for each scope, every client served, no error", kept))
 }
 
 func count(requests []string, mark string) int {

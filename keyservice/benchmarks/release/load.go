@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/cipherlane/cipherlane/keyservice/benchmarks/rig"
 )
 
 // deadline bounds every single call.
@@ -60,7 +62,7 @@ func (s *server) client(principal string, http1 bool) *http.Client {
 func (s *server) once(principal, path string, body []byte) []byte {
 	c := s.client(principal, false)
 	defer c.CloseIdleConnections()
-	return must(s.post(c, path, body))
+	return rig.Must(s.post(c, path, body))
 }
 
 func (s *server) post(c *http.Client, path string, body []byte) ([]byte, error) {
@@ -81,7 +83,7 @@ func (s *server) connect(l load) (clients []*http.Client, closeAll func()) {
 	clients = make([]*http.Client, l.connections)
 	for i := range clients {
 		clients[i] = s.client(l.principal, l.http1)
-		must(s.post(clients[i], l.path, l.body))
+		rig.Must(s.post(clients[i], l.path, l.body))
 	}
 	return clients, func() {
 		for _, one := range clients {
@@ -104,7 +106,7 @@ func (s *server) apply(l load) measured {
 	}
 	wait.Wait()
 	m := measured{wall: time.Since(start), cpu: s.cpu() - cpu, calls: each * l.connections}
-	check(errors.Join(failures...))
+	rig.Check(errors.Join(failures...))
 	for _, c := range callers {
 		m.times, m.again = append(m.times, c.times...), m.again+c.again
 	}

@@ -10,13 +10,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/cipherlane/cipherlane/keyservice/benchmarks/rig"
 )
 
 const (
 	runs    = 5
 	warmUp  = 2000
 	program = "build/bin/cipherlane-keyservice"
-	results = "build/bench"
 )
 
 // group is a set of rows that are measured together.
@@ -59,7 +60,7 @@ func exitOn(err error) {
 // fail the run, because a busy machine keeps none about time.
 func measure(only string, requests int) error {
 	testing.Init() // package testvault is for tests, and asks for this
-	out := report{Benchmark: "keyservice", Unit: "us_per_request", Runs: runs, Machine: thisMachine()}
+	out := rig.Report{Benchmark: "keyservice", Unit: "us_per_request", Runs: runs, Machine: rig.ThisMachine()}
 	for _, g := range groups {
 		if only != "" && !strings.Contains(","+only+",", ","+g.name+",") {
 			continue
@@ -68,12 +69,12 @@ func measure(only string, requests int) error {
 			return fmt.Errorf("%s: %w", g.name, err)
 		}
 	}
-	out.sayBroken()
-	return out.write()
+	out.SayBroken()
+	return out.Write()
 }
 
-func within(g group, out *report, requests int) error {
+func within(g group, out *rig.Report, requests int) error {
 	b := newBench(out, requests)
-	defer b.close()
-	return b.run(g.measure)
+	defer b.Close()
+	return b.Run(func() { g.measure(b) })
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/cipherlane/cipherlane/keyservice/benchmarks/rig"
 )
 
 const (
@@ -57,33 +59,33 @@ func (l load) warmUp() load {
 	return l
 }
 
-func (c releaseCase) report(out *report, baseline, ours []measured) {
-	out.add(rowOf(c.name, "plain-https", baseline))
+func (c releaseCase) report(out *rig.Report, baseline, ours []measured) {
+	out.Add(rowOf(c.name, "plain-https", baseline))
 	one := rowOf(c.name, "cipherlane", ours)
 	one.Baseline = "plain-https"
-	one.Ratio = each(ours, measured.wallEach).ratio(each(baseline, measured.wallEach))
+	one.Ratio = each(ours, measured.wallEach).Ratio(each(baseline, measured.wallEach))
 	if c.rate {
-		one = one.promised(fmt.Sprintf("at least %d/s with p99 under %.0f ms", promiseRate, promiseP99),
+		one = one.Promised(fmt.Sprintf("at least %d/s with p99 under %.0f ms", promiseRate, promiseP99),
 			one.Figures["per_second"] >= promiseRate && one.Figures["p99_ms"] < promiseP99)
 	}
-	out.add(one)
+	out.Add(one)
 }
 
-func each(all []measured, figure func(measured) float64) series {
-	s := make(series, len(all))
+func each(all []measured, figure func(measured) float64) rig.Series {
+	s := make(rig.Series, len(all))
 	for i, m := range all {
 		s[i] = figure(m)
 	}
 	return s
 }
 
-func rowOf(name, kind string, all []measured) row {
-	one := each(all, measured.wallEach).row(name, kind, "")
+func rowOf(name, kind string, all []measured) rig.Row {
+	one := each(all, measured.wallEach).Row(name, kind, "")
 	one.Figures = map[string]float64{
-		"server_cpu_us_per_request": round(each(all, measured.cpuEach).median()),
-		"per_second":                round(each(all, measured.rate).median()),
-		"p50_ms":                    round(each(all, func(m measured) float64 { return m.percentile(0.5) }).median()),
-		"p99_ms":                    round(each(all, func(m measured) float64 { return m.percentile(0.99) }).median()),
+		"server_cpu_us_per_request": rig.Round(each(all, measured.cpuEach).Median()),
+		"per_second":                rig.Round(each(all, measured.rate).Median()),
+		"p50_ms":                    rig.Round(each(all, func(m measured) float64 { return m.percentile(0.5) }).Median()),
+		"p99_ms":                    rig.Round(each(all, func(m measured) float64 { return m.percentile(0.99) }).Median()),
 	}
 	for _, m := range all {
 		if m.again > 0 {
@@ -109,7 +111,7 @@ func (s *server) requestFor(kids int) []byte {
 
 func kidOf(answer []byte) string {
 	var key struct{ Kid string }
-	check(json.Unmarshal(answer, &key))
+	rig.Check(json.Unmarshal(answer, &key))
 	return key.Kid
 }
 
@@ -121,7 +123,7 @@ func decryptionRequest(topic string, kids []string) []byte {
 func measureMemory(b *bench) {
 	service := b.startService(b.folder(embedded))
 	l := load{principal: "producer", path: encryptPath, body: service.requestFor(0), connections: 32, calls: b.requests / 10}
-	var all, anonymous series
+	var all, anonymous rig.Series
 	again := 0
 	for part := range 10 {
 		m := service.apply(l)
@@ -131,12 +133,12 @@ func measureMemory(b *bench) {
 		fmt.Fprintf(os.Stderr, "memory: %d requests: %.1f MiB, of it %.1f no file; %.0f/s\n", (part+1)*m.calls, rss, anon, m.rate())
 	}
 	name, last := fmt.Sprintf("memory/%d", b.requests), len(all)-1
-	one := anonymous.row(name, "cipherlane", "MiB")
+	one := anonymous.Row(name, "cipherlane", "MiB")
 	one.Value = anonymous[last]
 	one.Figures = map[string]float64{
 		fmt.Sprintf("rss_at_%d", b.requests/10): all[0], fmt.Sprintf("rss_at_%d", b.requests): all[last],
 		fmt.Sprintf("anonymous_at_%d", b.requests/10): anonymous[0], fmt.Sprintf("anonymous_at_%d", b.requests): anonymous[last],
 		"asked_again": float64(again),
 	}
-	b.report.add(one.promised("at most 16 MiB and a quarter more after ten times the requests", anonymous[last] <= anonymous[0]*1.25+16))
+	b.report.Add(one.Promised("at most 16 MiB and a quarter more after ten times the requests", anonymous[last] <= anonymous[0]*1.25+16))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/cipherlane/cipherlane/keyservice/benchmarks/rig"
 	"github.com/cipherlane/cipherlane/keyservice/internal/dev"
 	service "github.com/cipherlane/cipherlane/keyservice/internal/server"
 )
@@ -51,17 +52,17 @@ func measureShares(b *bench) {
 	c.load.calls *= runs
 	m := child.apply(c.load)
 	child.stop()
-	parts := split(must(profile.ParseData(must(os.ReadFile(out))))) // #nosec G304 -- a file of this benchmark
+	parts := split(rig.Must(profile.ParseData(rig.Must(os.ReadFile(out))))) // #nosec G304 -- a file of this benchmark
 	total := 0.0
 	for _, part := range parts {
 		total += part
 	}
-	one := series{m.cpuEach()}.row("cpu/"+c.name, "cipherlane", "server_cpu_us_per_request")
+	one := rig.Series{m.cpuEach()}.Row("cpu/"+c.name, "cipherlane", "server_cpu_us_per_request")
 	one.Figures = map[string]float64{}
 	for name, part := range parts {
-		one.Figures[name] = round(m.cpuEach() * part / total)
+		one.Figures[name] = rig.Round(m.cpuEach() * part / total)
 	}
-	b.report.add(one)
+	b.report.Add(one)
 }
 
 // split gives the CPU time of each share.

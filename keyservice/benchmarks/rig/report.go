@@ -1,6 +1,6 @@
-// What the benchmark says.
+// What a benchmark says.
 
-package main
+package rig
 
 import (
 	"encoding/json"
@@ -12,7 +12,10 @@ import (
 	"strings"
 )
 
-type row struct {
+const results = "build/bench"
+
+// Row is one figure of a case.
+type Row struct {
 	Case     string             `json:"case"`
 	Row      string             `json:"row"`
 	Unit     string             `json:"unit,omitempty"` // when it is not the report's
@@ -26,35 +29,37 @@ type row struct {
 	Kept     *bool              `json:"kept,omitempty"`
 }
 
-type machine struct {
+// Machine is where it was measured.
+type Machine struct {
 	Cores int    `json:"cores"`
 	CPU   string `json:"cpu"`
 }
 
-type report struct {
+// Report is what a benchmark prints, as one JSON object, at its end.
+type Report struct {
 	Benchmark string  `json:"benchmark"`
 	Unit      string  `json:"unit"`
 	Runs      int     `json:"runs"`
-	Machine   machine `json:"machine"`
-	Rows      []row   `json:"rows"`
+	Machine   Machine `json:"machine"`
+	Rows      []Row   `json:"rows"`
 }
 
-// add takes a row and says it on stderr.
-func (r *report) add(one row) {
+// Add takes a row and says it on stderr.
+func (r *Report) Add(one Row) {
 	r.Rows = append(r.Rows, one)
 	line, err := json.Marshal(one)
-	check(err)
+	Check(err)
 	fmt.Fprintln(os.Stderr, string(line))
 }
 
-// promised adds what was promised of a row, and whether that was kept.
-func (one row) promised(text string, kept bool) row {
+// Promised adds what was promised of a row, and whether that was kept.
+func (one Row) Promised(text string, kept bool) Row {
 	one.Promise, one.Kept = text, &kept
 	return one
 }
 
-// sayBroken names the promises that were not kept.
-func (r *report) sayBroken() {
+// SayBroken names the promises that were not kept.
+func (r *Report) SayBroken() {
 	for _, one := range r.Rows {
 		if one.Kept != nil && !*one.Kept {
 			fmt.Fprintf(os.Stderr, "PROMISE NOT KEPT: %s: %s; see its row\n", one.Case, one.Promise)
@@ -62,7 +67,8 @@ func (r *report) sayBroken() {
 	}
 }
 
-func (r *report) write() error {
+// Write prints the report, and keeps it in build/bench.
+func (r *Report) Write() error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -77,31 +83,35 @@ func (r *report) write() error {
 	return err
 }
 
-// series holds the same figure of several runs.
-type series []float64
+// Series holds the same figure of several runs.
+type Series []float64
 
-func (s series) row(name, kind, unit string) row {
-	return row{Case: name, Row: kind, Unit: unit, Value: round(s.median()), Min: round(slices.Min(s)), Max: round(slices.Max(s))}
+// Row gives median, least and most.
+func (s Series) Row(name, kind, unit string) Row {
+	return Row{Case: name, Row: kind, Unit: unit, Value: Round(s.Median()), Min: Round(slices.Min(s)), Max: Round(slices.Max(s))}
 }
 
-func (s series) median() float64 {
+// Median gives the one in the middle.
+func (s Series) Median() float64 {
 	sorted := slices.Sorted(slices.Values(s))
 	return sorted[len(sorted)/2]
 }
 
-// ratio gives the median of the pairwise ratios.
-func (s series) ratio(baseline series) float64 {
-	ratios := make(series, len(s))
+// Ratio gives the median of the pairwise ratios.
+func (s Series) Ratio(baseline Series) float64 {
+	ratios := make(Series, len(s))
 	for i := range s {
 		ratios[i] = s[i] / baseline[i]
 	}
-	return round(ratios.median())
+	return Round(ratios.Median())
 }
 
-func round(value float64) float64 { return float64(int64(value*100+0.5)) / 100 }
+// Round leaves two digits behind the point.
+func Round(value float64) float64 { return float64(int64(value*100+0.5)) / 100 }
 
-func thisMachine() machine {
-	m := machine{Cores: runtime.NumCPU(), CPU: "unknown"}
+// ThisMachine describes it.
+func ThisMachine() Machine {
+	m := Machine{Cores: runtime.NumCPU(), CPU: "unknown"}
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return m

@@ -1,0 +1,209 @@
+// The measuring: rows in turn, each run of each process counted.
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/cipherlane/cipherlane/keyservice/benchmarks/rig"
+)
+
+type bench struct {
+	rig.Scope
+
+	report *rig.Report
+	broker int // process
+	logs   []string
+	rows   []*row
+}
+
+// result is one run.
+type result struct {
+	client, proxies, broker time.Duration // of CPU
+	records                 int
+	load                    outcome
+	allocated               float64 // bytes, by our own sidecars
+}
+
+func (r result) micros(d time.Duration) float64 {
+	return float64(d.Microseconds()) / float64(r.records)
+}
+
+func (r result) cpu() float64 { return r.micros(r.client + r.proxies + r.broker) }
+
+// client is a process that produces.
+type client interface {
+	run(records, size, perSecond int) outcome
+	pid() int
+}
+
+// outcome is what a client says of a run.
+type outcome struct {
+	Seconds float64 `json:"seconds"`
+	P50     float64 `json:"p50_ms"`
+	P99     float64 `json:"p99_ms"`
+}
+
+// measureAll measures all sizes with so many clients, which stay connected meanwhile.
+func (b *bench) measureAll(connections int, sizes []int) {
+	inner := &rig.Scope{}
+	defer inner.Close()
+	clients := map[string]client{}
+	for _, r := range b.rows {
+		clients[r.name] = newClient(inner, r, connections)
+	}
+	for _, size := range sizes {
+		name := fmt.Sprintf("produce/%dB/%dconn", size, connections)
+		all := b.interleaved(name, clients, size, connections)
+		b.reportCase(name, all)
+	}
+}
+
+// interleaved runs each row in turn, all with the same number of records.
+func (b *bench) interleaved(name string, clients map[string]client, size, connections int) map[string][]result {
+	warmUps, target := 1, manyRun
+	if connections == 1 { // a Java machine that must compile first, and a producer that connects in each run
+		warmUps, target = 2, javaRun
+	}
+	records := b.calibrated(clients, size, connections, target)
+	all := map[string][]result{}
+	for round := -warmUps; round < runs; round++ {
+		order := slices.Clone(b.rows)
+		if round%2 != 0 {
+			slices.Reverse(order)
+		}
+		for _, r := range order {
+			one := b.once(r, clients, records, size, 0)
+			if round >= 0 {
+				all[r.name] = append(all[r.name], one)
+			}
+			fmt.Fprintf(os.Stderr, "%-24s %-15s %2d  %7.2f CPU us per record  %9.0f records/s\n", name, r.name, round+1, one.cpu(), float64(records)/one.load.Seconds)
+		}
+	}
+	return all
+}
+
+// calibrated gives the number of records for which the baseline takes the time of target, once compilers have done their work.
+func (b *bench) calibrated(clients map[string]client, size, connections int, target time.Duration) int {
+	baseline := b.rows[slices.IndexFunc(b.rows, func(r *row) bool { return r.name == baselineRow })]
+	records := max(firstTry, connections)
+	for begin := time.Now(); ; {
+		took := b.once(baseline, clients, records, size, 0).load.Seconds
+		if took < target.Seconds()/2 {
+			records *= 3
+			continue
+		}
+		records = max(connections, int(float64(records)*target.Seconds()/took))
+		if time.Since(begin) > 2*target {
+			return records
+		}
+	}
+}
+
+func (b *bench) once(r *row, clients map[string]client, records, size, perSecond int) result {
+	c := clients[r.name]
+	before := b.counts(r, c)
+	one := result{records: records, load: c.run(records, size, perSecond)}
+	after := b.counts(r, c)
+	one.client, one.proxies, one.broker = after.client-before.client, after.proxies-before.proxies, after.broker-before.broker
+	one.allocated = after.allocated - before.allocated
+	return one
+}
+
+func (b *bench) counts(r *row, c client) (now result) {
+	now.client, now.broker = rig.CPU(c.pid()), rig.CPU(b.broker)
+	for _, pid := range r.proxies {
+		now.proxies += rig.CPU(pid)
+	}
+	for _, admin := range r.admins {
+		now.allocated += allocatedBy(admin)
+	}
+	return now
+}
+
+func (b *bench) reportCase(name string, all map[string][]result) {
+	baseline := seriesOf(all[baselineRow], result.cpu)
+	for _, r := range b.rows {
+		cpu := seriesOf(all[r.name], result.cpu)
+		one := cpu.Row(name, r.name, "")
+		one.Figures = b.figures(r, all[r.name])
+		if r.name != baselineRow && len(baseline) > 0 {
+			one.Baseline, one.Ratio = baselineRow, cpu.Ratio(baseline)
+		}
+		b.report.Add(one)
+	}
+}
+
+func (b *bench) figures(r *row, all []result) map[string]float64 {
+	median := func(figure func(result) float64) float64 { return rig.Round(seriesOf(all, figure).Median()) }
+	figures := map[string]float64{
+		"client":             median(func(r result) float64 { return r.micros(r.client) }),
+		"broker":             median(func(r result) float64 { return r.micros(r.broker) }),
+		"records_per_second": median(func(r result) float64 { return float64(r.records) / r.load.Seconds }),
+		"p50_ms":             median(func(r result) float64 { return r.load.P50 }),
+		"p99_ms":             median(func(r result) float64 { return r.load.P99 }),
+	}
+	if len(r.proxies) > 0 {
+		figures["proxies"] = median(func(r result) float64 { return r.micros(r.proxies) })
+		for _, pid := range r.proxies {
+			_, anonymous := rig.Memory(pid)
+			figures["proxies_mib"] += anonymous
+		}
+	}
+	if len(r.admins) > 0 {
+		figures["allocated_bytes_per_record"] = median(func(r result) float64 { return r.allocated / float64(r.records) })
+	}
+	return figures
+}
+
+// measureLatency sends slowly, from one client.
+func (b *bench) measureLatency() {
+	inner := &rig.Scope{}
+	defer inner.Close()
+	clients := map[string]client{}
+	for _, r := range b.rows {
+		clients[r.name] = startLoad(inner, r, 1)
+	}
+	const name, size = "latency/1024B/1conn", 1024
+	all := map[string][]result{}
+	for round := range runs + 1 {
+		for _, r := range b.rows {
+			one := b.once(r, clients, latencyAt*3/2, size, latencyAt)
+			if round > 0 {
+				all[r.name] = append(all[r.name], one)
+			}
+		}
+	}
+	p50 := func(r result) float64 { return r.load.P50 }
+	for _, r := range b.rows {
+		ours := seriesOf(all[r.name], p50)
+		one := ours.Row(name, r.name, "p50_ms")
+		one.Figures = map[string]float64{
+			"p99_ms":              rig.Round(seriesOf(all[r.name], func(r result) float64 { return r.load.P99 }).Median()),
+			"cpu_us_per_record":   rig.Round(seriesOf(all[r.name], result.cpu).Median()),
+			"records_per_second":  latencyAt,
+			"records_of_each_run": latencyAt * 3 / 2,
+		}
+		if plain := all[plaintextRow]; len(plain) > 0 {
+			one.Figures["added_to_plaintext"] = rig.Round(ours.Median() - seriesOf(plain, p50).Median())
+		}
+		if r.name != baselineRow {
+			one.Baseline, one.Ratio = baselineRow, ours.Ratio(seriesOf(all[baselineRow], p50))
+		}
+		b.report.Add(one)
+	}
+}
+
+func seriesOf(all []result, figure func(result) float64) rig.Series {
+	s := make(rig.Series, len(all))
+	for i, one := range all {
+		s[i] = figure(one)
+	}
+	return s
+}
+
+func names() []string { return slices.Sorted(maps.Keys(makers)) }
