@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -168,6 +169,36 @@ func TestAnswers(t *testing.T) {
 			}
 			if again := AppendResponse(nil, frame[4:4+header], decoded); !bytes.Equal(frame, again) {
 				t.Errorf("API %d version %d: encoded differently", key, version)
+			}
+		}
+	}
+}
+
+// [CL-SDC-014] The layout of every message that is understood is known, and a count of tagged fields that are not there is refused at
+// once, wherever it stands: kmsg would count for many seconds.
+func TestLayouts(t *testing.T) {
+	for key, highest := range Versions() {
+		for version := lowest[key]; version <= highest; version++ {
+			for _, request := range []bool{true, false} {
+				fields, err := layoutOf(key, version, request)
+				if err != nil {
+					t.Error(err)
+				}
+				if !isFlexible(key, version) {
+					continue
+				}
+				c := &cursor{flexible: true}
+				var m message = kmsg.ResponseForKey(key)
+				if request {
+					m = kmsg.RequestForKey(key)
+				}
+				m.SetVersion(version)
+				p := m.AppendTo(nil)
+				c.rest = slices.Concat(p[:len(p)-1], []byte{0xff, 0xff, 0xff, 0xff, 0x07})
+				c.walk(fields)
+				if !c.bad {
+					t.Errorf("API %d version %d: endless tagged fields were taken", key, version)
+				}
 			}
 		}
 	}
