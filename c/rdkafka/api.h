@@ -47,6 +47,11 @@
     X(rd_kafka_event_destroy)                                                                                          \
     X(rd_kafka_conf_dup_filter)                                                                                        \
     X(rd_kafka_conf_set)                                                                                               \
+    X(rd_kafka_conf_get)                                                                                               \
+    X(rd_kafka_conf_set_connect_cb)                                                                                    \
+    X(rd_kafka_conf_interceptor_add_on_new)                                                                            \
+    X(rd_kafka_interceptor_add_on_thread_start)                                                                        \
+    X(rd_kafka_log_print)                                                                                              \
     X(rd_kafka_err2str)                                                                                                \
     X(rd_kafka_message_headers)                                                                                        \
     X(rd_kafka_message_set_headers)                                                                                    \

@@ -4,6 +4,7 @@
 #include "client.h"
 #include "consume.h"
 #include "letters.h"
+#include "transport.h"
 
 #include <cipherlane/rdkafka.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@ typedef struct conf_state {
     cl_config *config;
     cl_callbacks callbacks;
     cl_error broken; /* the preload library's file could not be read */
+    cl_pump *pump;   /* of the handle that is made from it */
 } conf_state;
 
 static cl_map states = CL_MAP_INIT;
@@ -55,6 +57,23 @@ static rd_kafka_resp_err_t on_conf_destroy(void *opaque)
 static rd_kafka_resp_err_t on_conf_dup(rd_kafka_conf_t *fresh, const rd_kafka_conf_t *old, size_t filter_cnt,
                                        const char **filter, void *opaque);
 
+static rd_kafka_resp_err_t on_thread_start(rd_kafka_t *rk, rd_kafka_thread_type_t type, const char *name, void *opaque)
+{
+    (void)type, (void)name;
+    cl_pump_serve(opaque, rk);
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static rd_kafka_resp_err_t on_new(rd_kafka_t *rk, const rd_kafka_conf_t *conf, void *opaque, char *errstr,
+                                  size_t errstr_size)
+{
+    const conf_state *state = opaque;
+    (void)conf, (void)errstr, (void)errstr_size;
+    return state->pump == NULL
+               ? RD_KAFKA_RESP_ERR_NO_ERROR
+               : cl_kafka()->rd_kafka_interceptor_add_on_thread_start(rk, NAME, on_thread_start, state->pump);
+}
+
 static conf_state *new_state(void)
 {
     conf_state *state = calloc(1, sizeof *state);
@@ -80,6 +99,7 @@ static conf_state *attach(rd_kafka_conf_t *conf, conf_state *state)
             RD_KAFKA_RESP_ERR_NO_ERROR ||
         kafka->rd_kafka_conf_interceptor_add_on_conf_dup(conf, NAME, on_conf_dup, state) !=
             RD_KAFKA_RESP_ERR_NO_ERROR ||
+        kafka->rd_kafka_conf_interceptor_add_on_new(conf, NAME, on_new, state) != RD_KAFKA_RESP_ERR_NO_ERROR ||
         kafka->rd_kafka_conf_interceptor_add_on_conf_destroy(conf, NAME, on_conf_destroy, state) !=
             RD_KAFKA_RESP_ERR_NO_ERROR) {
         (void)on_conf_destroy(state);
@@ -100,6 +120,7 @@ static rd_kafka_resp_err_t on_conf_dup(rd_kafka_conf_t *fresh, const rd_kafka_co
         *to->config = *from->config;
         to->callbacks = from->callbacks;
         to->broken = from->broken;
+        to->pump = from->pump;
     }
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
@@ -163,6 +184,7 @@ static void free_handle(cl_handle *handle)
     if (handle != NULL) {
         cl_handle_forget_all(handle);
         cl_letters_close(handle);
+        cl_pump_free(handle->pump);
         cl_client_free(handle->client);
         (void)pthread_mutex_destroy(&handle->mutex);
         free(handle);
@@ -195,10 +217,39 @@ static cl_handle *new_handle(const conf_state *state, char *errstr, size_t errst
     return NULL;
 }
 
+/* TLS under the identity's certificate, where the configuration asks for it. */
+static bool begin_transport(cl_handle *handle, conf_state *state, rd_kafka_conf_t *conf, char *errstr,
+                            size_t errstr_size)
+{
+    cl_error error = {0};
+    if (cl_transport_begin(conf, &handle->client->settings, &handle->pump, &error) != CL_OK) {
+        if (errstr != NULL) {
+            (void)snprintf(errstr, errstr_size, "%s", error.message);
+        }
+        (void)cl_refuse(RD_KAFKA_RESP_ERR__INVALID_ARG, error.message);
+        return false;
+    }
+    state->pump = handle->pump;
+    return true;
+}
+
+/* While an rd_kafka_t is being destroyed nothing is logged with it. */
+static void begin_end(const cl_handle *handle)
+{
+    if (handle != NULL && handle->pump != NULL) {
+        cl_pump_mute(handle->pump);
+    }
+}
+
 rd_kafka_t *cl_rd_kafka_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, char *errstr, size_t errstr_size)
 {
     rd_kafka_conf_t *own = conf == NULL ? cl_rd_kafka_conf_new() : conf;
-    cl_handle *handle = new_handle(cl_map_get(&states, own), errstr, errstr_size);
+    conf_state *state = cl_map_get(&states, own);
+    cl_handle *handle = new_handle(state, errstr, errstr_size);
+    if (handle != NULL && !begin_transport(handle, state, own, errstr, errstr_size)) {
+        free_handle(handle);
+        handle = NULL;
+    }
     if (handle != NULL && type == RD_KAFKA_CONSUMER && handle->client->settings.action == CL_ACTION_DEAD_LETTER) {
         handle->letters_conf = cl_letters_conf(own);
     }
@@ -219,6 +270,7 @@ rd_kafka_t *cl_rd_kafka_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, char *e
 void cl_rd_kafka_destroy(rd_kafka_t *rk)
 {
     cl_handle *handle = cl_handle_of(rk);
+    begin_end(handle);
     cl_kafka()->rd_kafka_destroy(rk);
     free_handle(handle);
 }
@@ -226,6 +278,7 @@ void cl_rd_kafka_destroy(rd_kafka_t *rk)
 void cl_rd_kafka_destroy_flags(rd_kafka_t *rk, int flags)
 {
     cl_handle *handle = cl_handle_of(rk);
+    begin_end(handle);
     cl_kafka()->rd_kafka_destroy_flags(rk, flags);
     free_handle(handle);
 }

@@ -21,6 +21,7 @@ typedef struct cl_callbacks {
 
 typedef struct cl_handle {
     cl_client *client;
+    struct cl_pump *pump; /* for connections under the identity's certificate, or NULL */
     cl_callbacks callbacks;
     pthread_mutex_t mutex;         /* guards what follows (letters.c) */
     rd_kafka_conf_t *letters_conf; /* for the producer of dead letters, until there is one */

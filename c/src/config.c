@@ -41,6 +41,7 @@ static const setting SETTINGS[] = {
     TEXT("identity.renew", identity_renew),
     TEXT("identity.token.file", token_file),
     TEXT("identity.jwt.file", jwt_file),
+    TEXT("tls.peer.ids", peer_ids),
 };
 #define COUNT (sizeof SETTINGS / sizeof SETTINGS[0])
 #define REQUIRED 4U   /* the first of them */

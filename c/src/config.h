@@ -26,6 +26,7 @@ typedef struct cl_settings {
     char identity_renew[CL_TEXT_MAX];
     char token_file[CL_TEXT_MAX];
     char jwt_file[CL_TEXT_MAX];
+    char peer_ids[CL_TEXT_MAX];
     cl_action action; /* after cl_settings_check, like the next */
     bool renew;       /* the certificate comes from the key service */
     uint32_t connect_timeout_ms;

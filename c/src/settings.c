@@ -96,6 +96,9 @@ static cl_code check_identity(cl_settings *settings, cl_error *error)
     bool jwt = *settings->jwt_file != '\0';
     bool no = strcmp(settings->identity_renew, "false") == 0;
     settings->renew = strcmp(settings->identity_renew, "true") == 0 || token || jwt;
+    if (!cl_ids_valid(settings->peer_ids)) {
+        return refuse_identity(error, "tls.peer.ids takes SPIFFE ids and patterns, comma-separated");
+    }
     if (*settings->identity_renew != '\0' && !no && strcmp(settings->identity_renew, "true") != 0) {
         return refuse_identity(error, "identity.renew takes true or false");
     }

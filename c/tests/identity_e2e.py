@@ -1,14 +1,16 @@
 """Clients that renew their certificate, against a real key service with certificates of ten seconds.
 
-Usage: identity_e2e.py BUILD_FOLDER RESULTS_FOLDER [CASE …]. Covers CL-IDN-030 to CL-IDN-036. Writes JUnit XML.
+Usage: identity_e2e.py BUILD_FOLDER RESULTS_FOLDER [CASE …]. Covers CL-IDN-030 to CL-IDN-036, CL-TLS-010, CL-TLS-011, CL-TLS-012. Writes JUnit XML.
 """
 
 from __future__ import annotations
 
 import json
+import ssl
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 from kafka_e2e import ROOT, Server, check, run_cases
@@ -22,6 +24,9 @@ grants:
   - principals: ["spiffe://dev.cipherlane/**"]
     actions: [encrypt, decrypt]
     topics: ["*"]
+  - principals: ["spiffe://dev.cipherlane/operator"]
+    actions: [certificate]
+    server_names: [localhost, elsewhere.example, 127.0.0.1]
   - principals: ["spiffe://dev.cipherlane/**"]
     actions: [certificate]
     lifetime: 10s
@@ -48,6 +53,7 @@ class Bench:
             (self.pki / name).write_text(text)
             (self.pki / name).chmod(0o600)
         self.listen = "127.0.0.1:0"
+        self.brokers: list[Server] = []
         self.start()
 
     def start(self) -> None:
@@ -56,7 +62,36 @@ class Bench:
         self.listen = self.keys.says["url"].removeprefix("https://")
 
     def stop(self) -> None:
+        for broker in self.brokers:
+            broker.stop()
         self.keys.stop()
+
+    def server_certificate(self, name: str) -> tuple[Path, Path]:
+        """Chain and key in one file, and the CAs, for a broker that is called by this DNS name."""
+        operator = self.keys.says["principals"]["operator"]
+        key, csr, store, ca = (self.folder / f"{name}.{kind}" for kind in ("key", "csr", "store.pem", "ca.pem"))
+        subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", str(key), "-out", str(csr),
+                        "-subj", "/", "-addext", f"subjectAltName=DNS:{name}" + (",IP:127.0.0.1" if name == "localhost" else "")], check=True, capture_output=True)
+        context = ssl.create_default_context(cafile=self.keys.says["ca"])
+        context.load_cert_chain(operator["certificate"], operator["key"])
+        request = urllib.request.Request(self.keys.says["url"] + "/v1/certificate", json.dumps({"csr": csr.read_text()}).encode(),
+                                         {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, context=context, timeout=10) as response:
+            answer = json.load(response)
+        store.write_text(key.read_text() + answer["certificate"])
+        ca.write_text(answer["ca"])
+        return store, ca
+
+    def broker(self, name: str) -> str:
+        """Starts a broker with a listener that demands client certificates; gives back its address."""
+        store, ca = self.server_certificate(name)
+        settings = {"ssl.keystore.type": "PEM", "ssl.keystore.location": store, "ssl.truststore.type": "PEM", "ssl.truststore.location": ca,
+                    "ssl.client.auth": "required"}
+        more = [part for key, value in settings.items() for part in ("--set", f"listener.name.tls.{key}={value}")]
+        self.brokers.append(Server(
+            "java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-jar", str(ROOT / "java/broker/target/cipherlane-broker.jar"),
+            "--until-stdin-closes", "--topics", "enc.tls:1,enc.ids:1,enc.sasl:1", "--listener", "TLS:SSL", *more))
+        return self.brokers[-1].says["listeners"]["TLS"].replace("127.0.0.1", "localhost")
 
     def token(self, principal: str) -> Path:
         operator = self.keys.says["principals"]["operator"]
@@ -177,9 +212,39 @@ def nothing_to_prove_with(bench: Bench) -> None:
             client.fails("key-service-unavailable", "401" if name == "wrong" else "identity.token.file", within=5)
 
 
+def run_tls(bench: Bench, bootstrap: str, topic: str, seconds: int, settings: Path, *more: str) -> subprocess.CompletedProcess:
+    return subprocess.run([str(bench.build / "asan/tests/tls_client"), bootstrap, topic, str(seconds), str(settings), *more],
+                          capture_output=True, text=True, timeout=60 + seconds, check=False)
+
+
+def kafka(bench: Bench) -> None:
+    """Records flow while certificates of ten seconds come and go; wrong peers are refused, and said to be."""
+    bootstrap = bench.broker("localhost")
+    settings = bench.settings("speaker", f"cipherlane.identity.token.file={bench.token('speaker')}")
+    done = run_tls(bench, bootstrap, "enc.tls", 25, settings)
+    check(done.returncode == 0, done.stderr)
+    check(json.loads(done.stdout)["records"] > 500, done.stdout)
+    check("CIPHERLANE" not in done.stderr, done.stderr)
+    check(bench.issued("speaker") >= 4, bench.issued("speaker"))
+    settings = bench.settings("listener", f"cipherlane.identity.token.file={bench.token('listener')}")
+    done = run_tls(bench, bootstrap, "enc.ids", 2, settings, "cipherlane.tls.peer.ids=spiffe://dev.cipherlane/brokers/*, spiffe://dev.cipherlane/oper*")
+    check(done.returncode == 0, done.stderr)
+    settings = bench.settings("picky", f"cipherlane.identity.token.file={bench.token('picky')}")
+    done = run_tls(bench, bootstrap, "enc.ids", 2, settings, "cipherlane.tls.peer.ids=spiffe://dev.cipherlane/brokers/**")
+    check(done.returncode == 1 and "names none of cipherlane.tls.peer.ids" in done.stderr, done.stderr)
+    done = run_tls(bench, bootstrap, "enc.ids", 2, settings, "cipherlane.tls.peer.ids=spiffe://dev.cipherlane/**", "security.protocol=plaintext")
+    check(done.returncode == 1 and "tls.peer.ids needs" in done.stderr, done.stderr)
+    wrong = bench.broker("elsewhere.example")
+    settings = bench.settings("lost", f"cipherlane.identity.token.file={bench.token('lost')}")
+    done = run_tls(bench, wrong, "enc.tls", 2, settings)
+    check(done.returncode == 1 and "hostname mismatch" in done.stderr, done.stderr)
+    done = run_tls(bench, wrong, "enc.tls", 2, settings, "cipherlane.identity.token.file=/nowhere", "ssl.endpoint.identification.algorithm=none")
+    check(done.returncode == 1 and "identity.token.file" in done.stderr, done.stderr)
+
+
 def main() -> int:
     build, results = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
-    return run_cases("identity_e2e", results, sys.argv[3:], [nothing_to_prove_with, first_by_token, first_by_certificate],
+    return run_cases("identity_e2e", results, sys.argv[3:], [nothing_to_prove_with, first_by_token, first_by_certificate, kafka],
                      lambda folder: Bench(build, folder))
 
 

@@ -10,6 +10,7 @@ Vector = dict[str, Any]
 TESTS = (
     "java/**/src/test/**/*",
     "python/tests/**/*.py",
+    "c/tests/*",
     "keyservice/**/*_test.go",
     "conformance-tests/**/*",
     "spec/tests/**/*.py",

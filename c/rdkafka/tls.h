@@ -1,0 +1,27 @@
+/*
+ * TLS sessions with Kafka brokers under the certificate of an identity: the newest one for each new connection, the peer verified by name and by SPIFFE id, sessions
+ * resumed while the certificate stays the same. Thread-safe.
+ */
+#ifndef CL_TLS_H
+#define CL_TLS_H
+
+#include "identity.h"
+
+#include <openssl/ssl.h>
+
+typedef struct cl_tls cl_tls;
+
+/* NULL with *error set. `verify_host`: the peer's certificate must be for the host name or address that was dialled. */
+cl_tls *cl_tls_new(const cl_settings *settings, bool verify_host, cl_error *error);
+void cl_tls_free(cl_tls *tls);
+
+/*
+ * A client session for HOST:PORT, not yet connected, and in *expires_at the cl_now() of its certificate's end. NULL with CL_KEY_SERVICE_UNAVAILABLE
+ * in *error when no certificate holds, or CL_INTERNAL. Free with SSL_free.
+ */
+SSL *cl_tls_session(cl_tls *tls, const char *address, uint64_t *expires_at, cl_error *error);
+
+/* Whether the peer's certificate carries one of cipherlane.tls.peer.ids, after the handshake. */
+bool cl_tls_peer_allowed(const cl_tls *tls, const SSL *ssl);
+
+#endif
