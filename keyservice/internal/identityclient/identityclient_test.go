@@ -2,123 +2,26 @@ package identityclient
 
 import (
 	"bytes"
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
-	"encoding/json"
-	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/cipherlane/cipherlane/keyservice/internal/config"
-	"github.com/cipherlane/cipherlane/keyservice/internal/operator"
-	"github.com/cipherlane/cipherlane/keyservice/internal/server"
-	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded"
 	"github.com/cipherlane/cipherlane/keyservice/internal/testservice"
 )
 
-const (
-	sidecar = "spiffe://example.org/sidecar"
-	admin   = "spiffe://example.org/admin"
-)
+const sidecar = "spiffe://example.org/sidecar"
 
-const policyText = `version: 1
-topics:
-  - {topics: [claims], mode: encrypt}
-grants:
-  - principals: ["spiffe://example.org/*"]
-    actions: [certificate]
-    lifetime: 1m
-    server_names: ["localhost", "127.0.0.1"]
-  - principals: ["spiffe://example.org/admin"]
-    actions: [admin]
-`
-
-// service is a real key service in this process.
-type service struct {
-	url    string
-	pki    *testservice.PKI
-	client *http.Client // the admin's
-}
-
-func startService(t *testing.T) *service {
-	t.Helper()
-	pki := testservice.NewPKI(t)
-	pair := pki.Issue(t, "keyservice", "spiffe://example.org/keyservice", time.Hour)
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(dir, "policy.yaml"), policyText)
-	write(t, filepath.Join(dir, "keyservice.yaml"), fmt.Sprintf(`listen: 127.0.0.1:0
-admin_listen: 127.0.0.1:0
-tls: {certificate: %s, key: %s, client_ca: %s}
-policy: policy.yaml
-store: {embedded: {path: keys.db, kek: kek.json}}
-audit: {file: audit.jsonl}
-certificates: {ca: embedded, bootstrap_tokens: true}
-`, pair.Certificate, pair.Key, pki.CA))
-	if err := embedded.Init(embedded.Paths{Keys: filepath.Join(dir, "keys.db"), KEK: filepath.Join(dir, "kek.json")}); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := config.Read(filepath.Join(dir, "keyservice.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	opened, err := server.Open(cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- opened.Run(ctx, nil) }()
-	t.Cleanup(func() {
-		stop()
-		<-done
-	})
-	adminPair := pki.Issue(t, "admin", admin, time.Hour)
-	adminTLS, err := operator.TLSConfig(pki.CA, adminPair.Certificate, adminPair.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &service{"https://" + opened.Addresses().API.String(), pki, &http.Client{Transport: &http.Transport{TLSClientConfig: adminTLS}}}
-}
-
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// token makes a bootstrap token and gives the file that holds it.
-func (s *service) token(t *testing.T, path string) {
-	t.Helper()
-	response, err := s.client.Post(s.url+"/v1/tokens", "application/json", strings.NewReader(`{"principal": "`+sidecar+`", "expires_in": 60}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	data, _ := io.ReadAll(response.Body)
-	var made struct{ Token string }
-	if err := json.Unmarshal(data, &made); err != nil || made.Token == "" {
-		t.Fatalf("%v %s", err, data)
-	}
-	write(t, path, made.Token+"\n")
-}
-
-func (s *service) open(t *testing.T, o Options) (*Client, *bytes.Buffer) {
+func open(t *testing.T, s *testservice.Authority, o Options) (*Client, *bytes.Buffer) {
 	t.Helper()
 	log := &bytes.Buffer{}
-	o.URLs, o.CA, o.Log = []string{s.url}, s.pki.CA, slog.New(slog.NewTextHandler(log, nil))
+	o.URLs, o.CA, o.Log = []string{s.URL}, s.PKI.CA, slog.New(slog.NewTextHandler(log, nil))
 	c, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -128,11 +31,11 @@ func (s *service) open(t *testing.T, o Options) (*Client, *bytes.Buffer) {
 
 // [CL-IDN-030] [CL-IDN-033] [CL-IDN-035] A token gives the first certificate, that one the next; the token is not sent again.
 func TestTokenThenCertificate(t *testing.T) {
-	s := startService(t)
+	s := testservice.StartAuthority(t)
 	path := filepath.Join(t.TempDir(), "token")
-	s.token(t, path)
+	s.Token(t, path, sidecar)
 	var given []Material
-	c, log := s.open(t, Options{TokenFile: path, DNSNames: []string{"localhost", "127.0.0.1"}, Renewed: func(m Material) { given = append(given, m) }})
+	c, log := open(t, s, Options{TokenFile: path, DNSNames: []string{"localhost", "127.0.0.1"}, Renewed: func(m Material) { given = append(given, m) }})
 	if c.Principal() != "" {
 		t.Fatal("a principal before the first certificate")
 	}
@@ -159,7 +62,7 @@ func TestTokenThenCertificate(t *testing.T) {
 	if err := c.renew(t.Context()); err == nil || !strings.Contains(err.Error(), "put a new one there") {
 		t.Errorf("a used token: %v", err)
 	}
-	s.token(t, path)
+	s.Token(t, path, sidecar)
 	if err := c.renew(t.Context()); err != nil {
 		t.Errorf("[CL-IDN-036] a new token does not help: %v", err)
 	}
@@ -167,9 +70,9 @@ func TestTokenThenCertificate(t *testing.T) {
 
 // [CL-IDN-032] [CL-IDN-035] The certificate of a file is the first proof; a failed renewal keeps what there is.
 func TestFileThenFailure(t *testing.T) {
-	s := startService(t)
-	pair := s.pki.Issue(t, "sidecar", sidecar, time.Hour)
-	c, _ := s.open(t, Options{Certificate: pair.Certificate, Key: pair.Key})
+	s := testservice.StartAuthority(t)
+	pair := s.PKI.Issue(t, "sidecar", sidecar, time.Hour)
+	c, _ := open(t, s, Options{Certificate: pair.Certificate, Key: pair.Key})
 	if c.Principal() != sidecar {
 		t.Fatal(c.Principal())
 	}
@@ -181,7 +84,7 @@ func TestFileThenFailure(t *testing.T) {
 	if c.current.Load() != before {
 		t.Fatal("a failed renewal changed the certificate")
 	}
-	c.o.URLs = []string{"https://127.0.0.1:1", s.url}
+	c.o.URLs = []string{"https://127.0.0.1:1", s.URL}
 	if err := c.renew(t.Context()); err != nil {
 		t.Fatal(err)
 	}

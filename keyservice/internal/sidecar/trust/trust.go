@@ -27,6 +27,7 @@ type Material struct {
 type Source struct {
 	peers   *policy.Principals
 	current atomic.Pointer[generation]
+	server  *tls.Config // one for all: it holds the keys of the tickets with which sessions are resumed
 }
 
 // generation is a certificate with what belongs to it: sessions that were begun with it are not resumed with the next one.
@@ -37,7 +38,20 @@ type generation struct {
 
 // New makes one without a certificate. peers are the principals that peers must have one of; nil means that a server's name is enough,
 // and that any client whose certificate verifies is taken.
-func New(peers *policy.Principals) *Source { return &Source{peers: peers} }
+func New(peers *policy.Principals) *Source {
+	s := &Source{peers: peers}
+	s.server = &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			g, err := s.valid()
+			if err != nil {
+				return nil, err
+			}
+			return g.server, nil
+		},
+	}
+	return s
+}
 
 // sessions is how many TLS sessions are remembered, to be resumed.
 const sessions = 256
@@ -84,18 +98,7 @@ func (s *Source) Client(serverName string) (*tls.Config, time.Time, error) {
 }
 
 // Server gives the configuration for handshakes with clients: each goes by the certificate and the CAs of its time.
-func (s *Source) Server() *tls.Config {
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			g, err := s.valid()
-			if err != nil {
-				return nil, err
-			}
-			return g.server, nil
-		},
-	}
-}
+func (s *Source) Server() *tls.Config { return s.server }
 
 // verify checks who the peer is; crypto/tls has verified its chain and, of a server, its name.
 func (s *Source) verify(state tls.ConnectionState) error {

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/testservice"
+)
+
+// identityPart is the section of a configuration for a certificate from the key service, by a token.
+func identityPart(t *testing.T, a *testservice.Authority, name string) string {
+	t.Helper()
+	token := filepath.Join(t.TempDir(), "token")
+	a.Token(t, token, "spiffe://example.org/"+name)
+	return fmt.Sprintf("identity: {urls: ['%s'], ca: %s, token_file: %s, dns_names: ['127.0.0.1', localhost]}\n", a.URL, a.PKI.CA, token)
+}
+
+func ready(t *testing.T, s *testservice.Sidecar) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if status, _ := get(t, s, "/readyz"); status == http.StatusOK {
+			return
+		}
+	}
+	t.Fatal("not ready", s.Log)
+}
+
+// Both sidecars have certificates of the key service, from a token each, and speak with each other; no file of theirs holds a key.
+func TestCertificatesFromTheKeyService(t *testing.T) {
+	a := testservice.StartAuthority(t)
+	far := testservice.StartSidecar(t, fmt.Sprintf("side: broker\ntcp: [{name: echo, listen: '127.0.0.1:0', upstream: ['%s']}]\nadmin_listen: 127.0.0.1:0\n%s",
+		echo(t, "127.0.0.1:0"), identityPart(t, a, "broker-side")))
+	near := testservice.StartSidecar(t, fmt.Sprintf("side: client\ntls: {peers: ['spiffe://example.org/broker-side']}\ntcp: [{name: echo, listen: '127.0.0.1:0', upstream: ['%s']}]\nadmin_listen: 127.0.0.1:0\n%s",
+		far.Listeners["echo"], identityPart(t, a, "client-side")))
+	ready(t, far)
+	ready(t, near)
+	talk(t, dial(t, near.Listeners["echo"]))
+	if log := near.Log.String() + far.Log.String(); strings.Contains(log, "clbt_") || strings.Contains(log, "PRIVATE") {
+		t.Error("a secret is in the log")
+	}
+}
+
+// While the key service is down a sidecar runs, is not ready, and takes nothing.
+func TestKeyServiceDown(t *testing.T) {
+	a := testservice.StartAuthority(t)
+	part := strings.Replace(identityPart(t, a, "client-side"), a.URL, "https://127.0.0.1:1", 1)
+	s := testservice.StartSidecar(t, fmt.Sprintf("side: client\ntcp: [{name: echo, listen: '127.0.0.1:0', upstream: ['%s']}]\nadmin_listen: 127.0.0.1:0\n%s",
+		echo(t, "127.0.0.1:0"), part))
+	if status, text := get(t, s, "/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "certificate") {
+		t.Fatal(status, text)
+	}
+	c := dial(t, s.Listeners["echo"])
+	_, _ = c.Write([]byte("hello"))
+	closed(t, c)
+}
