@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cipherlane/cipherlane/conformance-tests/internal/driver"
 	"github.com/cipherlane/cipherlane/conformance-tests/internal/environment"
 	"github.com/cipherlane/cipherlane/conformance-tests/internal/pki"
 	"github.com/cipherlane/cipherlane/conformance-tests/internal/report"
@@ -21,18 +20,24 @@ import (
 )
 
 type runCommand struct {
-	Driver     map[string]string `required:"" mapsep:"none" placeholder:"NAME=COMMAND" help:"A driver and the command that starts it; words are separated by spaces. May be given again. COMMAND 'reference' is the Go reference."`
-	Suite      []string          `placeholder:"NAME" help:"Only these suites."`
-	Case       string            `placeholder:"GLOB" help:"Only these cases, such as 'decrypt-*'."`
-	Vectors    string            `default:"../spec/vectors" help:"Folder of the vectors (${default})."`
-	BrokerJar  string            `default:"../java/broker/target/cipherlane-broker.jar" help:"The broker (${default})."`
-	KeyService string            `default:"../keyservice/build/bin/cipherlane-keyservice" help:"The key service (${default})."`
-	Known      string            `placeholder:"FILE" help:"Failures that are known; an entry that does not fail any more fails the run."`
-	Results    string            `default:"build/test-results" help:"Folder for results.json, TEST-conformance.xml and index.html (${default})."`
-	Seed       uint64            `help:"Of everything that is random; printed, so that a run can be repeated. 0 draws one."`
-	Records    int               `default:"1000" help:"Records that each driver writes in the matrix (${default})."`
-	FuzzTime   time.Duration     `default:"60s" help:"How long the fuzz suite runs (${default})."`
-	Keep       bool              `help:"Keep logs and files of the run, and say where."`
+	Driver      map[string]string `required:"" mapsep:"none" placeholder:"NAME=COMMAND" help:"A driver and the command that starts it; words are separated by spaces. May be given again. COMMAND 'reference' is the Go reference."`
+	Suite       []string          `placeholder:"NAME" help:"Only these suites."`
+	Case        string            `placeholder:"GLOB" help:"Only these cases, such as 'decrypt-*'."`
+	Vectors     string            `default:"../spec/vectors" help:"Folder of the vectors (${default})."`
+	BrokerJar   string            `default:"../java/broker/target/cipherlane-broker.jar" help:"The broker (${default})."`
+	KeyService  string            `default:"../keyservice/build/bin/cipherlane-keyservice" help:"The key service (${default})."`
+	Vault       string            `default:"../keyservice/build/bin/vault" help:"Vault, for the suite faults (${default})."`
+	Environment string            `default:"single" enum:"single,cluster" help:"What Kafka is: single, one broker, or cluster, three (${default})."`
+	FakeClock   string            `placeholder:"LIBRARY" help:"libfaketime.so.1, for faults of clocks."`
+	OwnNetwork  bool              `help:"Loopback belongs to this run alone, so that it may lose packets there: see make faults."`
+	Known       string            `placeholder:"FILE" help:"Failures that are known; an entry that does not fail any more fails the run."`
+	Unreached   string            `placeholder:"FILE" help:"What drivers cannot reach, with the reasons; an entry that meets nothing fails the run."`
+	Results     string            `default:"build/test-results" help:"Folder for results.json, TEST-conformance.xml and index.html (${default})."`
+	Seed        uint64            `help:"Of everything that is random; printed, so that a run can be repeated. 0 draws one."`
+	Records     int               `default:"1000" help:"Records that each driver writes in the matrix (${default})."`
+	FuzzTime    time.Duration     `default:"60s" help:"How long the fuzz suite runs (${default})."`
+	Soak        time.Duration     `default:"60m" help:"How long the suite soak runs (${default})."`
+	Keep        bool              `help:"Keep logs and files of the run, and say where."`
 }
 
 // Run carries out `run`.
@@ -92,17 +97,22 @@ func (c *runCommand) prepare(folder string) (*running, error) {
 			return nil, err
 		}
 	}
+	if c.Unreached != "" {
+		if err := results.ReadUnreached(c.Unreached); err != nil {
+			return nil, err
+		}
+	}
 	all, err := vectors.Read(c.Vectors)
 	if err != nil {
 		return nil, err
 	}
 	results.Facts.Environment["vectors"] = strconv.Itoa(len(all))
 	run := &suite.Run{
-		Vectors: all, Seed: c.Seed, Records: c.Records, FuzzTime: c.FuzzTime, Case: c.Case, Results: results,
+		Vectors: all, Seed: c.Seed, Records: c.Records, FuzzTime: c.FuzzTime, FakeClock: c.FakeClock, Soak: c.Soak, ResultsFolder: c.Results, Case: c.Case, Results: results,
 		Progress: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 		Environment: &environment.Environment{
-			Paths: environment.Paths{BrokerJar: c.BrokerJar, KeyService: c.KeyService, Folder: folder}, Facts: results.Facts.Environment,
-			Policy: suite.Policy,
+			Kind: c.Environment, Paths: environment.Paths{BrokerJar: c.BrokerJar, KeyService: c.KeyService, Vault: c.Vault, Folder: folder},
+			Facts: results.Facts.Environment, Policy: suite.Policy, OwnNetwork: c.OwnNetwork,
 		},
 	}
 	return &running{run}, scriptedService(run, folder)
@@ -162,28 +172,6 @@ func (r *running) start(commands map[string]string, folder string) error {
 		r.Results.Facts.Features[name] = d.Features
 	}
 	return nil
-}
-
-func startDriver(name, command, folder string) (*suite.Driver, error) {
-	words := strings.Fields(command)
-	if command == "reference" {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		words = []string{self, "reference-driver"}
-	}
-	log, err := os.Create(filepath.Join(folder, "driver-"+name+".log"))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = log.Close() }()
-	process, err := driver.Start(words, log)
-	if err != nil {
-		text, _ := os.ReadFile(log.Name())
-		return nil, fmt.Errorf("%w\n%s", err, text)
-	}
-	return &suite.Driver{Process: process, Label: name, Log: log.Name()}, nil
 }
 
 func (r *running) suites(names []string) error {

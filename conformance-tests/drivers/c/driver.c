@@ -75,10 +75,19 @@ static const struct {
 } OPERATIONS[] = {
     {"hello", hello},
 #ifdef DROP_IN
-    {"open", core_open},        {"rotate", core_rotate},           {"encrypt", core_encrypt},
-    {"decrypt", core_decrypt},  {"decrypt-all", core_decrypt_all}, {"xaes-decrypt", core_xaes_decrypt},
+    {"open", core_open},
+    {"rotate", core_rotate},
+    {"encrypt", core_encrypt},
+    {"decrypt", core_decrypt},
+    {"decrypt-all", core_decrypt_all},
+    {"xaes-decrypt", core_xaes_decrypt},
+    {"primitive", core_primitive},
 #endif
-    {"produce", kafka_produce}, {"consume", kafka_consume},        {"load", kafka_load},
+    {"produce", kafka_produce},
+    {"consume", kafka_consume},
+    {"load", kafka_load},
+    {"soak-write", kafka_soak_write},
+    {"soak-read", kafka_soak_read},
 };
 #define COUNT (sizeof OPERATIONS / sizeof OPERATIONS[0])
 

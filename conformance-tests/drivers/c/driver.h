@@ -26,8 +26,8 @@ text from_hex(const cJSON *item);
 cJSON *to_hex(const void *data, size_t size);
 const char *string_of(const cJSON *object, const char *name);
 
-operation core_open, core_rotate, core_encrypt, core_decrypt, core_decrypt_all, core_xaes_decrypt;
-operation kafka_produce, kafka_consume, kafka_load;
+operation core_open, core_rotate, core_encrypt, core_decrypt, core_decrypt_all, core_xaes_decrypt, core_primitive;
+operation kafka_produce, kafka_consume, kafka_load, kafka_soak_write, kafka_soak_read;
 void core_close(void);
 
 #endif

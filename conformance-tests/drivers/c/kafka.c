@@ -1,16 +1,11 @@
 /* Producing and consuming with librdkafka, as any program does; the drop-in comes in by the header. */
-#include "driver.h"
+#include "kafka.h"
 
-#ifdef DROP_IN
-#define CIPHERLANE_REPLACES_LIBRDKAFKA
-#include <cipherlane/rdkafka.h>
-#else
-#include <librdkafka/rdkafka.h>
-#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define PATIENCE 60000 /* ms */
 #define GROUP "conformance"
@@ -71,7 +66,7 @@ static bool set_all(rd_kafka_conf_t *conf, rd_kafka_type_t type, const cJSON *se
     return true;
 }
 
-static rd_kafka_t *make(rd_kafka_type_t type, rd_kafka_conf_t *conf, const cJSON *request)
+rd_kafka_t *kafka_make(rd_kafka_type_t type, rd_kafka_conf_t *conf, const cJSON *request)
 {
     char errstr[512];
     if (!set_all(conf, type, cJSON_GetObjectItemCaseSensitive(request, "settings"))) {
@@ -181,7 +176,7 @@ cJSON *kafka_produce(const cJSON *request)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
-    rd_kafka_t *rk = make(RD_KAFKA_PRODUCER, conf, request);
+    rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, conf, request);
     if (rk == NULL) {
         return NULL;
     }
@@ -190,7 +185,7 @@ cJSON *kafka_produce(const cJSON *request)
     return ok;
 }
 
-static double now(void)
+double kafka_now(void)
 {
     struct timespec time;
     (void)clock_gettime(CLOCK_MONOTONIC, &time);
@@ -216,15 +211,16 @@ static void send_numbered(rd_kafka_t *rk, const char *topic, text prefix, uint64
 
 static cJSON *load_all(rd_kafka_t *rk, const cJSON *request)
 {
-    double begun = now();
+    double begun = kafka_now();
     double until = begun + cJSON_GetObjectItemCaseSensitive(request, "timeout_ms")->valuedouble;
     const struct timespec pause = {0, (long)(1e9 / cJSON_GetObjectItemCaseSensitive(request, "rate")->valuedouble)};
+    const char *goes_on = string_of(request, "while");
     text prefix = from_hex(cJSON_GetObjectItemCaseSensitive(request, "value"));
     cJSON *ok = cJSON_CreateObject();
     cJSON *results = cJSON_AddArrayToObject(ok, "results");
-    for (uint64_t number = 0; now() < until; number++) {
+    for (uint64_t number = 0; kafka_now() < until && access(goes_on, F_OK) == 0; number++) {
         cJSON *result = cJSON_CreateObject();
-        cJSON_AddNumberToObject(result, "ms", (double)(int64_t)(now() - begun));
+        cJSON_AddNumberToObject(result, "ms", (double)(int64_t)(kafka_now() - begun));
         cJSON_AddItemToArray(results, result);
         send_numbered(rk, string_of(request, "topic"), prefix, number, result);
         (void)rd_kafka_poll(rk, 0);
@@ -239,7 +235,7 @@ cJSON *kafka_load(const cJSON *request)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
-    rd_kafka_t *rk = make(RD_KAFKA_PRODUCER, conf, request);
+    rd_kafka_t *rk = kafka_make(RD_KAFKA_PRODUCER, conf, request);
     if (rk == NULL) {
         return NULL;
     }
@@ -248,7 +244,7 @@ cJSON *kafka_load(const cJSON *request)
     return ok;
 }
 
-static bool assign_all(rd_kafka_t *rk, const char *topic)
+bool kafka_assign_all(rd_kafka_t *rk, const char *topic)
 {
     const struct rd_kafka_metadata *metadata = NULL;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(4);
@@ -303,10 +299,10 @@ static cJSON *describe(const rd_kafka_message_t *read)
 static cJSON *read_all(rd_kafka_t *rk, const cJSON *request)
 {
     int count = (int)cJSON_GetObjectItemCaseSensitive(request, "count")->valuedouble;
-    double until = now() + cJSON_GetObjectItemCaseSensitive(request, "timeout_ms")->valuedouble;
+    double until = kafka_now() + cJSON_GetObjectItemCaseSensitive(request, "timeout_ms")->valuedouble;
     cJSON *ok = cJSON_CreateObject();
     cJSON *records = cJSON_AddArrayToObject(ok, "records");
-    for (int got = 0; got < count && now() < until;) {
+    for (int got = 0; got < count && kafka_now() < until;) {
         rd_kafka_message_t *read = rd_kafka_consumer_poll(rk, 200);
         if (read == NULL) {
             continue;
@@ -326,12 +322,13 @@ cJSON *kafka_consume(const cJSON *request)
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     (void)rd_kafka_conf_set(conf, "group.id", GROUP, errstr, sizeof errstr);
     (void)rd_kafka_conf_set(conf, "enable.auto.commit", "false", errstr, sizeof errstr);
-    rd_kafka_t *rk = make(RD_KAFKA_CONSUMER, conf, request);
+    rd_kafka_t *rk = kafka_make(RD_KAFKA_CONSUMER, conf, request);
     if (rk == NULL) {
         return NULL;
     }
     (void)rd_kafka_poll_set_consumer(rk);
-    cJSON *ok = assign_all(rk, string_of(request, "topic")) ? read_all(rk, request) : fail("driver", "cannot assign");
+    cJSON *ok =
+        kafka_assign_all(rk, string_of(request, "topic")) ? read_all(rk, request) : fail("driver", "cannot assign");
     (void)rd_kafka_consumer_close(rk);
     rd_kafka_destroy(rk);
     return ok;

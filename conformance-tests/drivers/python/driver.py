@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import sys
 import time
 import uuid
@@ -12,10 +13,11 @@ from typing import Any, Callable, Optional
 import confluent_kafka
 
 from cipherlane import CipherlaneError, Decryptor, Encryptor
-from cipherlane.cipher import derive
+from cipherlane.cipher import decrypt, derive
 from cipherlane.confluent import Consumer, Producer
 from cipherlane.decryptor import RECORD_KEY_UNAVAILABLE, Record
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 Json = dict[str, Any]
 FEATURES = ["record-key", "compression", "transactions", "failure-actions"]
@@ -58,9 +60,12 @@ class Driver:
             "decrypt": self.decrypt,
             "decrypt-all": self.decrypt_all,
             "xaes-decrypt": self.xaes_decrypt,
+            "primitive": self.primitive,
             "produce": self.produce,
             "consume": self.consume,
             "load": self.load,
+            "soak-write": self.soak_write,
+            "soak-read": self.soak_read,
             "rotate": self.rotate,
         }
 
@@ -117,6 +122,16 @@ class Driver:
         except InvalidTag:
             raise DriverError("authentication-failed", "xaes") from None
 
+    def primitive(self, request: Json) -> Json:
+        key, nonce, additional, given = (
+            from_hex(request.get(name, "")) or b"" for name in ("key", "nonce", "aad", "input")
+        )
+        if request["name"] == "aes-256-gcm-decrypt":
+            return {"value": decrypt(AESGCM(key), bytes(12) + nonce, given, additional).hex()}
+        if request["name"] == "xaes-256-gcm-encrypt":
+            return {"value": derive(key, nonce[:12]).encrypt(nonce[12:], given, additional).hex()}
+        raise DriverError("unsupported-operation", request["name"])
+
     def produce(self, request: Json) -> Json:
         settings = _kafka(request["settings"], {"max.request.size": "message.max.bytes"}, drop=("isolation.level",))
         producer = Producer(settings)
@@ -138,7 +153,8 @@ class Driver:
         prefix = bytes.fromhex(request["value"])
         results: list[Json] = []
         begun = time.monotonic()
-        while time.monotonic() - begun < request["timeout_ms"] / 1000:
+        until, file = begun + request["timeout_ms"] / 1000, request["while"]
+        while time.monotonic() < until and os.path.exists(file):
             value = prefix + len(results).to_bytes(8, "big")
             result: Json = {"ms": int((time.monotonic() - begun) * 1000)}
             results.append(result)
@@ -148,6 +164,48 @@ class Driver:
         producer.flush(60)
         _close(producer)
         return {"results": results}
+
+    def soak_write(self, request: Json) -> Json:
+        producer = Producer(_kafka(request["settings"], {}, drop=("isolation.level",)))
+        prefix, topic, file = bytes.fromhex(request["value"]), request["topic"], request["while"]
+        numbers = {"acknowledged": 0, "refused": 0, "failed": 0}
+
+        def delivered(error: Any, _message: Any) -> None:
+            numbers["acknowledged" if error is None else "failed"] += 1
+
+        written = tried = 0
+        begun = time.monotonic()
+        while tried % 100 or os.path.exists(file):
+            tried += 1
+            try:
+                producer.produce(topic, prefix + written.to_bytes(8, "big"), None, 0, delivered)
+                written += 1
+            except (CipherlaneError, BufferError):
+                numbers["refused"] += 1
+            producer.poll(0)
+            time.sleep(max(0.0, begun + tried / request["rate"] - time.monotonic()))
+        producer.flush(60)
+        _close(producer)
+        return numbers
+
+    def soak_read(self, request: Json) -> Json:
+        drop = ("acks", "compression.type", "transactional.id", "max.request.size")
+        own = {"group.id": f"conformance-{uuid.uuid4().hex}", "enable.auto.commit": False}
+        consumer = Consumer({**_kafka(request["settings"], {}, drop), **own})
+        consumer.assign([confluent_kafka.TopicPartition(request["topic"], 0, confluent_kafka.OFFSET_BEGINNING)])
+        prefix = bytes.fromhex(request["value"])
+        numbers = {"read": 0, "wrong": 0, "unreadable": 0}
+        while os.path.exists(request["while"]):
+            for message in consumer.consume(500, 0.5):
+                if message.error() is not None:
+                    raise DriverError("driver", str(message.error()))
+                expected = prefix + sum(numbers.values()).to_bytes(8, "big")
+                try:
+                    numbers["read" if message.value() == expected else "wrong"] += 1
+                except CipherlaneError:
+                    numbers["unreadable"] += 1
+        consumer.close()
+        return numbers
 
     def consume(self, request: Json) -> Json:
         own = {

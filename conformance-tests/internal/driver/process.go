@@ -91,6 +91,11 @@ func (p *Process) PID() int { return p.command.Process.Pid }
 // after any other the driver is of no more use.
 func (p *Process) Call(request Request, ok any) error { return p.call(request, ok, answerTimeout) }
 
+// CallWithin is Call for what takes longer than any other operation.
+func (p *Process) CallWithin(request Request, ok any, timeout time.Duration) error {
+	return p.call(request, ok, timeout)
+}
+
 func (p *Process) call(request Request, ok any, timeout time.Duration) error {
 	if p.broken != nil {
 		return p.broken

@@ -16,9 +16,12 @@ const (
 	OpDecrypt     = "decrypt"
 	OpDecryptAll  = "decrypt-all"
 	OpXAESDecrypt = "xaes-decrypt"
+	OpPrimitive   = "primitive"
 	OpProduce     = "produce"
 	OpConsume     = "consume"
 	OpLoad        = "load"
+	OpSoakWrite   = "soak-write"
+	OpSoakRead    = "soak-read"
 	OpRotate      = "rotate"
 	OpReport      = "report"
 )
@@ -77,11 +80,15 @@ type Request struct {
 	Nonce         Bytes             `json:"nonce,omitempty"`
 	AAD           Bytes             `json:"aad,omitempty"`
 	Ciphertext    Bytes             `json:"ciphertext,omitempty"`
+	Name          string            `json:"name,omitempty"`
+	Input         Bytes             `json:"input,omitempty"`
+	Size          int               `json:"size,omitempty"`
 	Records       []Record          `json:"records,omitempty"`
 	Transaction   string            `json:"transaction,omitempty"`
 	Count         int               `json:"count,omitempty"`
 	Rate          int               `json:"rate,omitempty"`
 	TimeoutMillis int               `json:"timeout_ms,omitempty"`
+	While         string            `json:"while,omitempty"`
 }
 
 // Header is a record header; a nil value is null.
@@ -140,6 +147,16 @@ type Outcome struct {
 	Offset int64  `json:"offset"`
 	Millis int64  `json:"ms,omitempty"`
 	Error  *Error `json:"error,omitempty"`
+}
+
+// Numbers is what became of the records of a soak.
+type Numbers struct {
+	Acknowledged int64 `json:"acknowledged"` // written and on the broker
+	Refused      int64 `json:"refused"`      // not written: they have no number
+	Failed       int64 `json:"failed"`       // written, and not taken by the broker
+	Read         int64 `json:"read"`         // with the value that must be there
+	Wrong        int64 `json:"wrong"`        // with another one
+	Unreadable   int64 `json:"unreadable"`
 }
 
 // Answer is one line from a driver.

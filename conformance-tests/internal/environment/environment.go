@@ -3,51 +3,39 @@
 package environment
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"time"
-
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
+// Kinds of environment.
 const (
-	startTimeout = 90 * time.Second
-	stopTimeout  = 20 * time.Second
+	Single  = "single"  // one broker
+	Cluster = "cluster" // three brokers, which can be killed, paused and started again one by one
 )
+
+const clusterSize = 3
 
 // Paths say where the programs are.
 type Paths struct {
 	BrokerJar  string
 	KeyService string
+	Vault      string
 	Folder     string // for everything that the run writes
 }
 
 // Environment starts its parts when they are first asked for. Used by one goroutine.
 type Environment struct {
+	Kind       string
 	Paths      Paths
 	Facts      map[string]string
 	Policy     string
 	Principals []string // of the key service, beside producer, consumer and operator
+	OwnNetwork bool     // whether loopback belongs to this run alone
 
-	broker  *Broker
-	service *KeyService
-}
-
-// Broker is a KRaft broker that runs.
-type Broker struct {
-	Bootstrap string `json:"bootstrap"`
-	LogDir    string `json:"log_dir"`
-
-	process *child
+	broker   *Broker
+	service  *KeyService
+	replicas *Replicas
 }
 
 // KeyService is a key service that runs, with the files of its principals.
@@ -68,15 +56,16 @@ func (e *Environment) Broker() (*Broker, error) {
 	if e.broker != nil {
 		return e.broker, nil
 	}
-	b := &Broker{}
-	process, err := start(e.log("broker"), b, "java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-		"-jar", e.Paths.BrokerJar, "--until-stdin-closes")
-	if err != nil {
-		return nil, fmt.Errorf("broker: %w", err)
+	nodes, fact := 1, "real, one process, KRaft (kafka_2.13)"
+	if e.Kind == Cluster {
+		nodes, fact = clusterSize, "real, three processes, KRaft (kafka_2.13), three copies of each partition, two of them in sync"
 	}
-	b.process = process
+	b, err := startBroker(e.log("broker"), e.Paths.BrokerJar, nodes)
+	if err != nil {
+		return nil, err
+	}
 	e.broker = b
-	e.Facts["broker"] = "real, one process, KRaft (kafka_2.13)"
+	e.Facts["broker"] = fact
 	return b, nil
 }
 
@@ -89,23 +78,34 @@ func (e *Environment) KeyService() (*KeyService, error) {
 	if err := os.Mkdir(s.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	file := filepath.Join(s.Dir, "policy-of-the-run.yaml")
-	if err := os.WriteFile(file, []byte(e.Policy), 0o600); err != nil {
+	if err := s.start(e, "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
-	args := []string{"dev", "--json", "--until-stdin-closes", "--dir", s.Dir, "--policy", file, "--log-level", "info"}
-	for _, principal := range e.Principals {
-		args = append(args, "--principal", principal)
-	}
-	process, err := start(e.log("keyservice"), s, e.Paths.KeyService, args...)
-	if err != nil {
-		return nil, fmt.Errorf("key service: %w", err)
-	}
-	s.process = process
 	e.service = s
 	e.Facts["key service"] = "real, embedded store"
 	return s, nil
 }
+
+// start starts it in its folder.
+func (s *KeyService) start(e *Environment, listen string) error {
+	file := filepath.Join(s.Dir, "policy-of-the-run.yaml")
+	if err := os.WriteFile(file, []byte(e.Policy), 0o600); err != nil {
+		return err
+	}
+	args := []string{"dev", "--json", "--until-stdin-closes", "--dir", s.Dir, "--policy", file, "--log-level", "info", "--listen", listen}
+	for _, principal := range e.Principals {
+		args = append(args, "--principal", principal)
+	}
+	process, err := start(e.log(filepath.Base(s.Dir)), s, e.Paths.KeyService, args...)
+	if err != nil {
+		return fmt.Errorf("key service: %w", err)
+	}
+	s.process = process
+	return nil
+}
+
+// PID is its process id.
+func (s *KeyService) PID() int { return s.process.pid() }
 
 // Settings are the cipherlane.… settings of a principal.
 func (s *KeyService) Settings(principal string) map[string]string {
@@ -114,18 +114,6 @@ func (s *KeyService) Settings(principal string) map[string]string {
 		"cipherlane.keyservice.urls": s.URL, "cipherlane.keyservice.tls.ca": s.CA,
 		"cipherlane.keyservice.tls.certificate": files.Certificate, "cipherlane.keyservice.tls.key": files.Key,
 	}
-}
-
-// CreateTopic makes a topic that is ready for use.
-func (b *Broker) CreateTopic(name string, partitions int32) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.Bootstrap))
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	limit := "8388608"
-	created, err := kadm.NewClient(client).CreateTopic(context.Background(), partitions, 1, map[string]*string{"max.message.bytes": &limit}, name)
-	return errors.Join(err, created.Err)
 }
 
 func (e *Environment) log(name string) string { return filepath.Join(e.Paths.Folder, name+".log") }
@@ -138,69 +126,7 @@ func (e *Environment) Close() {
 	if e.service != nil {
 		e.service.process.stop()
 	}
-}
-
-type child struct {
-	command *exec.Cmd
-	stdin   io.Closer
-}
-
-// start starts a program that says in one line of JSON when it is ready.
-func start(log string, ready any, name string, args ...string) (*child, error) {
-	file, err := os.Create(log)
-	if err != nil {
-		return nil, err
+	if e.replicas != nil {
+		e.replicas.close()
 	}
-	defer func() { _ = file.Close() }()
-	cmd := exec.Command(name, args...)
-	cmd.Stderr = file
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	c := &child{cmd, stdin}
-	line, err := firstLine(stdout)
-	if err == nil {
-		err = json.Unmarshal([]byte(line), ready)
-	}
-	if err != nil {
-		c.stop()
-		return nil, fmt.Errorf("%s did not get ready: %w; see %s", name, err, log)
-	}
-	go func() { _, _ = io.Copy(io.Discard, stdout) }()
-	return c, nil
-}
-
-func firstLine(out io.Reader) (string, error) {
-	lines, failures := make(chan string, 1), make(chan error, 1)
-	go func() {
-		line, err := bufio.NewReader(out).ReadString('\n')
-		if err != nil {
-			failures <- err
-			return
-		}
-		lines <- strings.TrimSpace(line)
-	}()
-	select {
-	case line := <-lines:
-		return line, nil
-	case err := <-failures:
-		return "", err
-	case <-time.After(startTimeout):
-		return "", errors.New("time is over")
-	}
-}
-
-func (c *child) stop() {
-	_ = c.stdin.Close()
-	timer := time.AfterFunc(stopTimeout, func() { _ = c.command.Process.Kill() })
-	_ = c.command.Wait()
-	timer.Stop()
 }

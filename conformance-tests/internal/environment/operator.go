@@ -13,9 +13,6 @@ import (
 	"os"
 	"syscall"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 const operatorTimeout = 10 * time.Second
@@ -73,29 +70,8 @@ func (s *KeyService) operator() (*http.Client, error) {
 	return &http.Client{Timeout: operatorTimeout, Transport: &http.Transport{TLSClientConfig: config}}, nil
 }
 
-// Pause stops the broker where it is.
-func (b *Broker) Pause() error { return b.process.command.Process.Signal(syscall.SIGSTOP) }
-
-// Resume lets it go on.
-func (b *Broker) Resume() error { return b.process.command.Process.Signal(syscall.SIGCONT) }
-
-// EndOffset is where the next record of partition 0 would go.
-func (b *Broker) EndOffset(ctx context.Context, topic string) (int64, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.Bootstrap))
-	if err != nil {
-		return 0, err
-	}
-	defer client.Close()
-	ends, err := kadm.NewClient(client).ListEndOffsets(ctx, topic)
-	if err != nil {
-		return 0, err
-	}
-	end, _ := ends.Lookup(topic, 0)
-	return end.Offset, end.Err
-}
-
 // Pause stops the process where it is, so that connections stay open and nobody answers.
-func (s *KeyService) Pause() error { return s.process.command.Process.Signal(syscall.SIGSTOP) }
+func (s *KeyService) Pause() error { return s.process.signal(syscall.SIGSTOP) }
 
 // Resume lets it go on.
-func (s *KeyService) Resume() error { return s.process.command.Process.Signal(syscall.SIGCONT) }
+func (s *KeyService) Resume() error { return s.process.signal(syscall.SIGCONT) }

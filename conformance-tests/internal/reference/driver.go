@@ -1,6 +1,8 @@
 package reference
 
 import (
+	"crypto/hkdf"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io"
@@ -26,12 +28,18 @@ func (r *reference) handle(request driver.Request) (any, error) {
 		return hello(), nil
 	case driver.OpXAESDecrypt:
 		return xaesDecrypt(request)
+	case driver.OpPrimitive:
+		return primitive(request)
 	case driver.OpProduce:
 		return produce(request)
 	case driver.OpConsume:
 		return consume(request)
 	case driver.OpLoad:
 		return load(request)
+	case driver.OpSoakWrite:
+		return soakWrite(request)
+	case driver.OpSoakRead:
+		return soakRead(request)
 	case driver.OpOpen:
 		r.close()
 		r.settings = request.Settings
@@ -74,8 +82,8 @@ func hello() driver.Hello {
 	return driver.Hello{
 		Protocol: 1, Name: "go-reference", Version: "1", Features: []string{"transactions"},
 		Operations: []string{
-			driver.OpHello, driver.OpOpen, driver.OpEncrypt, driver.OpDecrypt, driver.OpDecryptAll, driver.OpXAESDecrypt,
-			driver.OpProduce, driver.OpConsume, driver.OpLoad, driver.OpRotate,
+			driver.OpHello, driver.OpOpen, driver.OpEncrypt, driver.OpDecrypt, driver.OpDecryptAll, driver.OpXAESDecrypt, driver.OpPrimitive,
+			driver.OpProduce, driver.OpConsume, driver.OpLoad, driver.OpSoakWrite, driver.OpSoakRead, driver.OpRotate,
 		},
 	}
 }
@@ -148,4 +156,13 @@ func xaesDecrypt(request driver.Request) (any, error) {
 		return nil, refuse("authentication-failed", "xaes")
 	}
 	return map[string]driver.Bytes{"plaintext": append([]byte{}, plaintext...)}, nil
+}
+
+// primitive: of its own the reference has but the derivation of key ids; Tink has the cipher, and draws its nonces itself.
+func primitive(request driver.Request) (any, error) {
+	if request.Name != "hkdf-sha256" {
+		return nil, refuse(driver.CodeUnsupportedOperation, "%s", request.Name)
+	}
+	out, err := hkdf.Key(sha256.New, request.Key, request.Nonce, string(request.AAD), request.Size)
+	return driver.Outcome{Value: out}, err
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -46,6 +47,15 @@ func lease[T any](answer T, asked time.Time, refresh, expires int) leased[T] {
 	return leased[T]{answer, asked.Add(time.Duration(refresh) * time.Second), asked.Add(time.Duration(expires) * time.Second)}
 }
 
+// requestTimeout is what the settings say, or 5 seconds.
+func requestTimeout(settings map[string]string) time.Duration {
+	millis, err := strconv.Atoi(settings["cipherlane.keyservice.request.timeout.ms"])
+	if err != nil || millis <= 0 {
+		return 5 * time.Second
+	}
+	return time.Duration(millis) * time.Millisecond
+}
+
 func newKeys(settings map[string]string) (*keys, error) {
 	config, err := tlsConfig(settings)
 	if err != nil {
@@ -57,7 +67,7 @@ func newKeys(settings map[string]string) (*keys, error) {
 	}
 	client := &http.Client{
 		Transport:     &http.Transport{TLSClientConfig: config},
-		Timeout:       5 * time.Second,
+		Timeout:       requestTimeout(settings),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	k := &keys{urls: urls, client: client}

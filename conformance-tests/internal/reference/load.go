@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"os"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -29,7 +30,7 @@ func load(request driver.Request) (any, error) {
 	defer client.Close()
 	var results []*driver.Outcome
 	begun := time.Now()
-	for time.Since(begun) < time.Duration(request.TimeoutMillis)*time.Millisecond {
+	for time.Since(begun) < time.Duration(request.TimeoutMillis)*time.Millisecond && exists(request.While) {
 		value := binary.BigEndian.AppendUint64(append([]byte{}, prefix...), uint64(len(results)))
 		result := &driver.Outcome{Millis: time.Since(begun).Milliseconds()}
 		results = append(results, result)
@@ -37,6 +38,11 @@ func load(request driver.Request) (any, error) {
 		time.Sleep(time.Second / time.Duration(request.Rate))
 	}
 	return map[string]any{"results": results}, client.Flush(context.Background())
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 func sendOne(client *kgo.Client, sdk *sdk, topic string, value []byte, result *driver.Outcome) {

@@ -20,6 +20,8 @@ const (
 	Skipped = "skipped"
 	Known   = "known"
 	Stale   = "stale"
+	// Unreached is a case that a driver says it cannot reach: skipped if a list has it, with the reason, else failed.
+	Unreached = "unreached"
 )
 
 // Result is one case on one driver.
@@ -51,13 +53,20 @@ type Results struct {
 	known []known
 }
 
+// known is a line of a list: what turns from one status into another.
 type known struct {
 	pattern, reason string
+	from, to        string
 	used            bool
 }
 
 // ReadKnown reads the list of known failures: lines of "SUITE/DRIVER/CASE  reason", the first part a glob; # starts a comment.
-func (r *Results) ReadKnown(file string) error {
+func (r *Results) ReadKnown(file string) error { return r.read(file, Failed, Known) }
+
+// ReadUnreached reads the list of what drivers cannot reach, which has the same form.
+func (r *Results) ReadUnreached(file string) error { return r.read(file, Unreached, Skipped) }
+
+func (r *Results) read(file, from, to string) error {
 	opened, err := os.Open(file)
 	if err != nil {
 		return err
@@ -73,19 +82,22 @@ func (r *Results) ReadKnown(file string) error {
 		if _, err := path.Match(pattern, ""); err != nil || strings.TrimSpace(reason) == "" {
 			return fmt.Errorf("%s: %q is not SUITE/DRIVER/CASE and a reason", file, line)
 		}
-		r.known = append(r.known, known{pattern: pattern, reason: strings.TrimSpace(reason)})
+		r.known = append(r.known, known{pattern: pattern, reason: strings.TrimSpace(reason), from: from, to: to})
 	}
 	return scanner.Err()
 }
 
-// Add adds a result, and turns a failure into a known one if the list has it.
+// Add adds a result, and turns a failure into a known one, or into a skip, if a list has it.
 func (r *Results) Add(result Result) {
 	for i := range r.known {
 		match, _ := path.Match(r.known[i].pattern, result.name())
-		if match && result.Status == Failed {
+		if match && result.Status == r.known[i].from {
 			r.known[i].used = true
-			result.Status, result.Message = Known, r.known[i].reason+": "+result.Message
+			result.Status, result.Message = r.known[i].to, r.known[i].reason+": "+result.Message
 		}
+	}
+	if result.Status == Unreached {
+		result.Status = Failed
 	}
 	r.All = append(r.All, result)
 }
@@ -95,8 +107,8 @@ func (r *Results) Finish() {
 	for _, entry := range r.known {
 		if !entry.used {
 			r.All = append(r.All, Result{
-				Suite: "known-failures", Case: entry.pattern, Driver: "-", Status: Stale,
-				Message: "no failure matches it any more: remove the line",
+				Suite: "lists", Case: entry.pattern, Driver: "-", Status: Stale,
+				Message: "nothing that is " + entry.from + " matches it any more: remove the line",
 			})
 		}
 	}

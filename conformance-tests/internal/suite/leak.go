@@ -24,6 +24,7 @@ const (
 	// The SDK's patience with the key service in this suite.
 	leakTimeout  = "700"
 	leakDeadline = "900"
+	leakPatience = "10000"
 	hang         = 3 * time.Second
 )
 
@@ -163,7 +164,11 @@ func (t *leakTest) run(key dataKey) error {
 	for range leakRecords {
 		t.canaries = append(t.canaries, randomBytes(random, 16))
 	}
-	well := fault{name: "none", script: keyed(key)}
+	// Where all is well, a busy machine must not look like trouble.
+	well := fault{name: "none", script: keyed(key), settings: map[string]string{
+		"cipherlane.keyservice.connect.timeout.ms": leakPatience, "cipherlane.keyservice.request.timeout.ms": leakPatience,
+		"cipherlane.keys.deadline.ms": leakPatience,
+	}}
 	t.check("leak", "well-writes", t.d, nil, func() error { return t.wellWrites(well) })
 	for _, f := range t.faults(key) {
 		if f.script == nil {
@@ -175,6 +180,7 @@ func (t *leakTest) run(key dataKey) error {
 	t.check("leak", "well-reads", t.d, nil, func() error { return t.wellReads(well) })
 	t.check("leak", "broker-segments", t.d, nil, func() error { return t.searchFolder(t.broker.LogDir) })
 	t.check("leak", "client-log", t.d, nil, func() error { return t.searchFile(t.d.Log) })
+	t.check("leak", "broker-memory", t.d, nil, func() error { return t.searchMemory(t.broker.PIDs()) })
 	return nil
 }
 
@@ -258,6 +264,21 @@ func (t *leakTest) wellReads(f fault) error {
 	for i, record := range records {
 		if record.Error != nil || !slices.Equal(record.Value, bytes.Repeat(t.canaries[i], 3)) {
 			return fmt.Errorf("record %d is not what was written; its error: %w", i, errors.Join(asError(record.Error)))
+		}
+	}
+	return nil
+}
+
+// searchMemory looks into what a core file of each process would hold. Only of processes that never have a value in the clear:
+// a client must.
+func (t *leakTest) searchMemory(pids []int) error {
+	for _, pid := range pids {
+		found, err := environment.SearchMemory(pid, t.canaries)
+		if err != nil {
+			return err
+		}
+		if found >= 0 {
+			return fmt.Errorf("canary %d stands in the memory of process %d", found, pid)
 		}
 	}
 	return nil

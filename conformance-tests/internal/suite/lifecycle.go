@@ -22,6 +22,10 @@ grants:
     actions: [encrypt, decrypt]
     topics: ["life-*"]
     lease: {expires_in: 3s, refresh_in: 1s}
+  - principals: ["spiffe://dev.cipherlane/life-*"]
+    actions: [encrypt, decrypt]
+    topics: ["faults-*", "soak-*"]
+    lease: {expires_in: 2s, refresh_in: 1s}
   - {principals: ["spiffe://dev.cipherlane/producer"], actions: [encrypt], topics: ["*"]}
   - {principals: ["spiffe://dev.cipherlane/consumer"], actions: [decrypt], topics: ["*"]}
   - {principals: ["spiffe://dev.cipherlane/operator"], actions: [rotate, destroy], scopes: ["*"]}

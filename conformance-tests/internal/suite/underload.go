@@ -1,18 +1,18 @@
 package suite
 
 import (
-	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/cipherlane/cipherlane/conformance-tests/internal/driver"
 	"github.com/cipherlane/cipherlane/conformance-tests/internal/environment"
+	"github.com/cipherlane/cipherlane/conformance-tests/internal/report"
 	"github.com/cipherlane/cipherlane/conformance-tests/internal/scripted"
 )
 
@@ -20,22 +20,29 @@ import (
 const (
 	loadWell     = 2 * time.Second
 	loadFault    = 4 * time.Second
-	loadRecovery = 5 * time.Second
+	loadRecovery = 5 * time.Second // within this time of the fault's end, the last refusal
+	loadMost     = 5 * time.Minute
 	loadRate     = 100 // records a second
 	loadRefresh  = 1   // seconds
 	loadExpires  = 2   // seconds
-	// How exactly the driver's clock and the runner's begin together.
+	// From the moment a driver is told to write until its clock begins.
 	loadSlack = 500 * time.Millisecond
+	// The patience of the clients: no longer than a fault that outlives a lease.
+	loadTimeout  = "1000"
+	loadDeadline = "1300"
 )
 
-// disturbance is a fault that comes and goes while a producer runs.
-type disturbance struct {
-	name     string
-	script   scripted.Script              // what the key service answers meanwhile; nil: as ever
-	begin    func(*Run) error             // what else happens
-	end      func(*Run) error             //
-	harmless bool                         // no record may be refused; else some must be
-	settings func(*Run) map[string]string // in place of those of the client
+// underLoad is one fault, with all drivers at once.
+type underLoad struct {
+	*Run
+
+	disturbance
+
+	key      dataKey
+	broker   *environment.Broker
+	replicas *environment.Replicas // of a real fault
+	canary   []byte
+	warmed   map[string]bool
 }
 
 // runFaults needs minutes, so it runs only when it is asked for.
@@ -49,77 +56,74 @@ func runFaults(r *Run) error {
 		return err
 	}
 	canary := randomBytes(r.random("faults canary"), 16)
-	disturbances, err := r.disturbances(key)
+	disturbances, missing, err := r.disturbances(key)
 	if err != nil {
 		return err
 	}
+	for name, why := range missing {
+		r.skip("faults", name, why)
+	}
+	warmed := map[string]bool{}
 	for _, f := range disturbances {
 		if !r.wanted(f.name) {
 			continue
 		}
 		r.Progress("faults: %s", f.name)
-		if err := (&underLoad{r, f, key, broker, canary}).run(); err != nil {
+		u := &underLoad{Run: r, disturbance: f, key: key, broker: broker, canary: canary, warmed: warmed}
+		if err := u.run(); err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
 	}
+	return r.searchAfterFaults(broker, canary)
+}
+
+// skip says of a case, for each driver, why it did not run.
+func (r *Run) skip(suite, name string, why error) {
+	if !r.wanted(name) {
+		return
+	}
 	for _, d := range r.Drivers {
-		t := &leakTest{Run: r, d: d, broker: broker, topic: "faults-", canaries: [][]byte{canary}}
+		r.Results.Add(report.Result{Suite: suite, Case: name, Driver: d.Label, Status: report.Skipped, Message: why.Error()})
+	}
+}
+
+// searchAfterFaults looks for what was written wherever it must not be.
+func (r *Run) searchAfterFaults(broker *environment.Broker, canary []byte) error {
+	for _, d := range r.Drivers {
+		t := &leakTest{Run: r, d: d, broker: broker, topic: "faults-" + d.Label, canaries: [][]byte{canary}}
 		r.check("faults", "broker-segments", d, nil, func() error { return t.searchFolder(broker.LogDir) })
+		r.check("faults", "broker-memory", d, nil, func() error { return t.searchMemory(broker.PIDs()) })
 		r.check("faults", "client-log", d, nil, func() error { return t.searchFile(d.Log) })
+		if r.Environment.HasReplicas() {
+			r.check("faults", "key-services", d, nil, func() error { return t.searchKeyServices() })
+		}
 	}
 	return nil
 }
 
-// disturbances are those of the leak suite that a key service can have for a while, and some more.
-func (r *Run) disturbances(key dataKey) ([]disturbance, error) {
-	var all []disturbance
-	for _, f := range r.faults(key) {
-		if f.script != nil {
-			all = append(all, disturbance{name: f.name, script: f.script})
+// searchKeyServices searches their files, the audit logs among them, what they print, and their memory.
+func (t *leakTest) searchKeyServices() error {
+	replicas, err := t.Environment.Replicas()
+	if err != nil {
+		return err
+	}
+	folders, logs := replicas.Folders()
+	for _, folder := range folders {
+		files, err := filepath.Glob(filepath.Join(folder, "*"))
+		if err != nil {
+			return err
+		}
+		logs = append(logs, files...)
+	}
+	for _, file := range logs {
+		if info, err := os.Stat(file); err != nil || info.IsDir() {
+			return errors.Join(err, fmt.Errorf("%s is no file", file))
+		}
+		if err := t.searchFile(file); err != nil {
+			return err
 		}
 	}
-	next, err := newDataKey(r.random("faults rotated"))
-	if err != nil {
-		return nil, err
-	}
-	return append(all,
-		disturbance{name: "stopped", begin: func(r *Run) error { r.Service.Stop(); return nil }, end: func(r *Run) error { return r.Service.Restart() }},
-		disturbance{name: "expired-certificate", begin: func(r *Run) error { return r.Service.Expire(true) }, end: func(r *Run) error { return r.Service.Expire(false) }},
-		disturbance{name: "slow-but-in-time", harmless: true, script: delayed(300*time.Millisecond, keyed(key))},
-		disturbance{name: "first-of-two-addresses-down", harmless: true, settings: func(r *Run) map[string]string {
-			return map[string]string{"cipherlane.keyservice.urls": "https://127.0.0.1:1," + r.Service.URL}
-		}},
-		disturbance{name: "key-rotated", harmless: true, script: keyed(next)},
-		disturbance{name: "broker-paused", harmless: true, begin: pauseBroker, end: resumeBroker},
-	), nil
-}
-
-func delayed(by time.Duration, script scripted.Script) scripted.Script {
-	return func(call scripted.Call) scripted.Reply {
-		time.Sleep(by)
-		return script(call)
-	}
-}
-
-func pauseBroker(r *Run) error {
-	broker, err := r.Environment.Broker()
-	return errors.Join(err, broker.Pause())
-}
-
-func resumeBroker(r *Run) error {
-	broker, err := r.Environment.Broker()
-	return errors.Join(err, broker.Resume())
-}
-
-// underLoad is one fault, with all drivers at once.
-type underLoad struct {
-	*Run
-
-	disturbance
-
-	key    dataKey
-	broker *environment.Broker
-	canary []byte
+	return t.searchMemory(replicas.PIDs())
 }
 
 type loaded struct {
@@ -128,25 +132,80 @@ type loaded struct {
 }
 
 func (u *underLoad) run() error {
+	if u.clock != "" {
+		restore, err := u.setClocks()
+		if err != nil {
+			return err
+		}
+		defer restore()
+	}
+	if err := u.prepare(); err != nil {
+		return err
+	}
+	goesOn := filepath.Join(u.Environment.Paths.Folder, "load")
+	if err := os.WriteFile(goesOn, nil, 0o600); err != nil {
+		return err
+	}
+	all := make([]loaded, len(u.Drivers))
+	begun := time.Now()
+	var running sync.WaitGroup
+	for i, d := range u.Drivers {
+		running.Go(func() { all[i] = u.load(d, goesOn) })
+	}
+	err := u.disturb()
+	over := time.Since(begun)
+	time.Sleep(loadRecovery + time.Second)
+	err = errors.Join(err, os.Remove(goesOn))
+	running.Wait()
+	if err != nil {
+		return err
+	}
+	u.Service.Play(u.every)
+	for i, d := range u.Drivers {
+		u.check("faults", u.name, d, nil, func() error { return u.judge(d, all[i], over) })
+	}
+	return nil
+}
+
+// prepare makes topics and, with the real key service, their keys, so that nobody waits for these under load.
+func (u *underLoad) prepare() (err error) {
 	for _, d := range u.Drivers {
 		if err := u.broker.CreateTopic(u.topicOf(d), 1); err != nil {
 			return err
 		}
 	}
-	well := keyed(u.key)
-	u.Service.Play(brief(well))
-	all := make([]loaded, len(u.Drivers))
+	u.Service.Play(brief(keyed(u.key)))
+	if u.real {
+		if u.replicas, err = u.Environment.Replicas(); err != nil {
+			return err
+		}
+		if err := u.rotateAll(); err != nil {
+			return err
+		}
+	}
+	if kind := fmt.Sprint(u.real, u.clock); !u.warmed[kind] || u.clock != "" {
+		u.warmed[kind] = true
+		return u.warm()
+	}
+	return nil
+}
+
+// warm has each driver write to another topic while nobody counts how long that takes: a process's first request to a key service
+// is slow, and these faults are about those that follow. What comes of it does not matter.
+func (u *underLoad) warm() error {
 	var running sync.WaitGroup
-	for i, d := range u.Drivers {
-		running.Go(func() { all[i] = u.load(d) })
+	for _, d := range u.Drivers {
+		topic := u.topicOf(d) + "-warm"
+		if err := u.broker.CreateTopic(topic, 1); err != nil {
+			return err
+		}
+		settings := kafkaSettings(u.broker, u.reading(d))
+		running.Go(func() {
+			_ = d.Call(driver.Request{Op: driver.OpProduce, Settings: settings, Topic: topic, Records: []driver.Record{{Value: u.canary}}}, nil)
+		})
 	}
-	err := u.disturb(well)
 	running.Wait()
-	u.Service.Play(func(call scripted.Call) scripted.Reply { return u.every(call) })
-	for i, d := range u.Drivers {
-		u.check("faults", u.name, d, nil, func() error { return u.judge(d, all[i]) })
-	}
-	return err
+	return nil
 }
 
 // every gives both keys, for reading.
@@ -162,21 +221,22 @@ func (u *underLoad) topicOf(d *Driver) string {
 	return fmt.Sprintf("faults-%s-%s-%d", d.Label, u.name, u.Seed%1_000_000)
 }
 
-func (u *underLoad) disturb(well scripted.Script) error {
+// disturb returns when the fault is over.
+func (u *underLoad) disturb() error {
 	time.Sleep(loadWell)
 	if u.script != nil {
 		u.Service.Play(brief(u.script))
 	}
 	var err error
 	if u.begin != nil {
-		err = u.begin(u.Run)
+		err = u.begin(u)
 	}
 	time.Sleep(loadFault)
 	if u.end != nil {
-		err = errors.Join(err, u.end(u.Run))
+		err = errors.Join(err, u.end(u))
 	}
-	if !u.harmless {
-		u.Service.Play(brief(well))
+	if u.effect != goesOn {
+		u.Service.Play(brief(keyed(u.key)))
 	}
 	return err
 }
@@ -188,86 +248,60 @@ func brief(script scripted.Script) scripted.Script {
 	}
 }
 
-func (u *underLoad) load(d *Driver) loaded {
-	settings := kafkaSettings(u.broker, u.settingsOf(), "acks", "all", "enable.idempotence", "true")
+func (u *underLoad) load(d *Driver, goesOn string) loaded {
+	settings := kafkaSettings(u.broker, u.settingsOf(d), "acks", "all", "enable.idempotence", "true")
 	var out struct{ Results []driver.Outcome }
 	err := d.Call(driver.Request{
 		Op: driver.OpLoad, Settings: settings, Topic: u.topicOf(d), Value: raw(u.canary), Rate: loadRate,
-		TimeoutMillis: int((loadWell + loadFault + loadRecovery + time.Second).Milliseconds()),
+		TimeoutMillis: int(loadMost.Milliseconds()), While: goesOn,
 	}, &out)
 	return loaded{out.Results, err}
 }
 
-func (u *underLoad) settingsOf() map[string]string {
-	settings := u.Run.settings("cipherlane.keyservice.connect.timeout.ms", leakTimeout, "cipherlane.keyservice.request.timeout.ms", leakTimeout,
-		"cipherlane.keys.deadline.ms", leakDeadline)
+func (u *underLoad) settingsOf(d *Driver) map[string]string {
+	settings := u.reading(d)
+	maps.Copy(settings, map[string]string{
+		"cipherlane.keyservice.connect.timeout.ms": loadTimeout, "cipherlane.keyservice.request.timeout.ms": loadTimeout,
+		"cipherlane.keys.deadline.ms": loadDeadline,
+	})
 	if u.disturbance.settings != nil {
 		maps.Copy(settings, u.disturbance.settings(u.Run))
 	}
 	return settings
 }
 
-// judge is the oracle: what was acknowledged is there, once and right, and nothing else is; the fault was felt, or not; and
-// it was over soon.
-func (u *underLoad) judge(d *Driver, got loaded) error {
-	if got.err != nil {
-		return got.err
+// reading are the settings of a driver as a client with all the patience in the world.
+func (u *underLoad) reading(d *Driver) map[string]string {
+	if u.real {
+		return u.replicas.Settings(Principal(d.Label))
 	}
-	acknowledged := map[int64]uint64{}
-	refused, last := 0, time.Duration(0)
-	for number, result := range got.results {
-		if result.Error == nil {
-			acknowledged[result.Offset] = uint64(number)
+	return u.Run.settings()
+}
+
+// setClocks gives the run drivers whose clocks are wrong, for as long as the fault is tried; those that take no other clock
+// are left out.
+func (u *underLoad) setClocks() (restore func(), err error) {
+	before := u.Run
+	wrong := *before
+	wrong.Drivers = nil
+	restore = func() {
+		for _, d := range wrong.Drivers {
+			d.Close()
+		}
+		u.Run = before
+	}
+	for _, d := range before.Drivers {
+		if d.Again == nil {
+			u.Results.Add(report.Result{Suite: "faults", Case: u.name, Driver: d.Label, Status: report.Skipped, Message: "linked statically: libfaketime does not reach it"})
 			continue
 		}
-		if _, broken := codeOf(result.Error); broken != nil {
-			return fmt.Errorf("record %d: %w", number, broken)
+		again, err := d.Again(before.FakeClock, u.clock)
+		if err != nil {
+			restore()
+			return nil, err
 		}
-		refused++
-		last = time.Duration(result.Millis) * time.Millisecond
+		wrong.Drivers = append(wrong.Drivers, again)
 	}
-	switch {
-	case len(acknowledged)+refused != len(got.results):
-		return errors.New("two records have one offset")
-	case u.harmless && refused > 0:
-		return fmt.Errorf("%d of %d records were refused, the last with %w", refused, len(got.results), lastError(got.results))
-	case !u.harmless && refused == 0:
-		return errors.New("no record was refused: leases were used beyond their end, or the fault was not felt")
-	case last > loadWell+loadFault+loadRecovery+loadSlack:
-		return fmt.Errorf("still refused %s after the fault: %w", last-loadWell-loadFault, lastError(got.results))
-	}
-	return u.compare(d, acknowledged)
-}
-
-func lastError(results []driver.Outcome) error {
-	for _, result := range slices.Backward(results) {
-		if result.Error != nil {
-			return result.Error
-		}
-	}
-	return nil
-}
-
-func (u *underLoad) compare(d *Driver, acknowledged map[int64]uint64) error {
-	end, err := u.broker.EndOffset(context.Background(), u.topicOf(d))
-	if err != nil {
-		return err
-	}
-	if end != int64(len(acknowledged)) {
-		return fmt.Errorf("%d records acknowledged, %d on the broker", len(acknowledged), end)
-	}
-	records, err := consume(d, kafkaSettings(u.broker, u.Run.settings()), u.topicOf(d), len(acknowledged))
-	if err != nil {
-		return err
-	}
-	if len(records) != len(acknowledged) {
-		return fmt.Errorf("%d records acknowledged, %d read", len(acknowledged), len(records))
-	}
-	for _, record := range records {
-		want := binary.BigEndian.AppendUint64(append([]byte{}, u.canary...), acknowledged[record.Offset])
-		if err := verdict("ok", want, true, record.Value, asError(record.Error)); err != nil {
-			return fmt.Errorf("offset %d: %w", record.Offset, err)
-		}
-	}
-	return nil
+	u.Run = &wrong
+	return restore, nil
 }

@@ -15,12 +15,14 @@ import dev.cipherlane.Encryptor;
 import dev.cipherlane.RecordKey;
 import dev.cipherlane.cipher.DerivedKeys;
 import dev.cipherlane.cipher.KeyId;
+import dev.cipherlane.cipher.Primitives;
 import dev.cipherlane.cipher.Secret;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.security.GeneralSecurityException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HexFormat;
@@ -53,9 +55,12 @@ public final class Driver {
     operations.put("decrypt", this::decrypt);
     operations.put("decrypt-all", this::decryptAll);
     operations.put("xaes-decrypt", Driver::xaesDecrypt);
+    operations.put("primitive", Driver::primitive);
     operations.put("produce", KafkaOperations::produce);
     operations.put("consume", KafkaOperations::consume);
     operations.put("load", KafkaOperations::load);
+    operations.put("soak-write", Soak::write);
+    operations.put("soak-read", Soak::read);
   }
 
   /**
@@ -171,6 +176,18 @@ public final class Driver {
     JsonObject ok = new JsonObject();
     ok.add("plaintext", hex(plaintext));
     return ok;
+  }
+
+  private static JsonObject primitive(JsonObject request)
+      throws GeneralSecurityException, DriverException {
+    String name = request.get("name").getAsString();
+    int size = request.has("size") ? request.get("size").getAsInt() : 0;
+    byte[] key = orEmpty(request, "key");
+    byte[] nonce = orEmpty(request, "nonce");
+    byte[] aad = orEmpty(request, "aad");
+    return value(
+        Primitives.run(name, key, nonce, aad, orEmpty(request, "input"), size)
+            .orElseThrow(() -> new DriverException("unsupported-operation", name)));
   }
 
   private static byte[] orEmpty(JsonObject request, String name) {

@@ -7,6 +7,8 @@ import com.google.gson.JsonObject;
 import dev.cipherlane.kafka.DecryptingConsumerInterceptor;
 import dev.cipherlane.kafka.EncryptingProducerInterceptor;
 import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -27,7 +29,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 final class KafkaOperations {
-  private static final Set<String> PRODUCER_ONLY =
+  static final Set<String> PRODUCER_ONLY =
       Set.of("acks", "compression.type", "transactional.id", "max.request.size");
   private static final Duration POLL = Duration.ofMillis(200);
 
@@ -70,13 +72,14 @@ final class KafkaOperations {
     settings.put("interceptor.classes", EncryptingProducerInterceptor.class.getName());
     String topic = request.get("topic").getAsString();
     byte[] prefix = Driver.bytes(request.get("value"));
+    Path goesOn = Path.of(request.get("while").getAsString());
     List<Future<RecordMetadata>> sent = new ArrayList<>();
     List<Long> tried = new ArrayList<>();
     try (var producer =
         new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {
       long begun = System.nanoTime();
       long end = begun + Duration.ofMillis(request.get("timeout_ms").getAsLong()).toNanos();
-      while (System.nanoTime() < end) {
+      while (System.nanoTime() < end && Files.exists(goesOn)) {
         byte[] value =
             ByteBuffer.allocate(prefix.length + Long.BYTES)
                 .put(prefix)
@@ -189,7 +192,7 @@ final class KafkaOperations {
     return ok;
   }
 
-  private static Map<String, Object> settings(JsonObject request, Set<String> without) {
+  static Map<String, Object> settings(JsonObject request, Set<String> without) {
     Map<String, Object> settings = new HashMap<>();
     request
         .getAsJsonObject("settings")
