@@ -15,10 +15,11 @@ import (
 type bench struct {
 	rig.Scope
 
-	report *rig.Report
-	broker int // process
-	logs   []string
-	rows   []*row
+	report  *rig.Report
+	broker  int // process
+	logs    []string
+	profile string
+	rows    []*row
 }
 
 // result is one run.
@@ -65,11 +66,10 @@ func (b *bench) measureAll(connections int, sizes []int) {
 
 // interleaved runs each row in turn, all with the same number of records.
 func (b *bench) interleaved(name string, clients map[string]client, size, connections int) map[string][]result {
-	warmUps, target := 1, manyRun
+	warmUps, records := 1, max(manyVolume/(size+perRecord), connections)
 	if connections == 1 { // a Java machine that must compile first, and a producer that connects in each run
-		warmUps, target = 2, javaRun
+		warmUps, records = 2, javaVolume/(size+perRecord)
 	}
-	records := b.calibrated(clients, size, connections, target)
 	all := map[string][]result{}
 	for round := -warmUps; round < runs; round++ {
 		order := slices.Clone(b.rows)
@@ -85,23 +85,6 @@ func (b *bench) interleaved(name string, clients map[string]client, size, connec
 		}
 	}
 	return all
-}
-
-// calibrated gives the number of records for which the baseline takes the time of target, once compilers have done their work.
-func (b *bench) calibrated(clients map[string]client, size, connections int, target time.Duration) int {
-	baseline := b.rows[slices.IndexFunc(b.rows, func(r *row) bool { return r.name == baselineRow })]
-	records := max(firstTry, connections)
-	for begin := time.Now(); ; {
-		took := b.once(baseline, clients, records, size, 0).load.Seconds
-		if took < target.Seconds()/2 {
-			records *= 3
-			continue
-		}
-		records = max(connections, int(float64(records)*target.Seconds()/took))
-		if time.Since(begin) > 2*target {
-			return records
-		}
-	}
 }
 
 func (b *bench) once(r *row, clients map[string]client, records, size, perSecond int) result {

@@ -13,17 +13,17 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/benchmarks/rig"
 )
 
 const (
 	runs      = 5
-	javaRun   = 1500 * time.Millisecond // about what a run of the baseline takes
-	manyRun   = 500 * time.Millisecond
-	firstTry  = 2000 // records
-	latencyAt = 5000 // records a second
+	perRecord = 230 // what a record costs besides its bytes, in bytes: so that a run takes as long whatever their size
+	// What a run sends, in such bytes: a second or more on two cores, and half of one.
+	javaVolume = 180_000_000
+	manyVolume = 60_000_000
+	latencyAt  = 5000 // records a second
 )
 
 // choice is what the command line asks for.
@@ -31,6 +31,7 @@ type choice struct {
 	sizes, connections []int
 	rows               []string // empty: all
 	latency            bool
+	profile            string
 }
 
 func main() {
@@ -38,12 +39,17 @@ func main() {
 		exitOn(runLoad(os.Args[2:]))
 		return
 	}
+	if len(os.Args) == 4 && os.Args[1] == "profiled" {
+		exitOn(runProfiled(os.Args[2], os.Args[3]))
+		return
+	}
 	sizes := flag.String("size", "128,1024,8192", "bytes of a value, separated by commas")
 	connections := flag.String("connections", "1,64,512", "clients, separated by commas")
 	rows := flag.String("row", "", "rows besides the baseline, separated by commas; all when empty")
 	latency := flag.Bool("latency", true, "also latency at 5,000 records/s")
+	profile := flag.String("profile", "", "folder for CPU profiles of the sidecars")
 	flag.Parse()
-	c := choice{rows: words(*rows), latency: *latency}
+	c := choice{profile: *profile, rows: words(*rows), latency: *latency}
 	var err [2]error
 	c.sizes, err[0] = numbers(*sizes)
 	c.connections, err[1] = numbers(*connections)
@@ -78,7 +84,7 @@ func numbers(list string) ([]int, error) {
 
 func measure(c choice) error {
 	testing.Init() // package testservice is for tests, and asks for this
-	b := &bench{report: &rig.Report{Benchmark: "sidecar", Unit: "cpu_us_per_record", Runs: runs, Machine: rig.ThisMachine()}}
+	b := &bench{profile: c.profile, report: &rig.Report{Benchmark: "sidecar", Unit: "cpu_us_per_record", Runs: runs, Machine: rig.ThisMachine()}}
 	defer b.Close()
 	err := b.Run(func() {
 		b.prepare(c.rows)

@@ -25,8 +25,9 @@ func (w *way) sidecar(r *row, side string, port int, upstream string) {
 		side, port, upstream, base-1, w.pki.CA, w.pair.Certificate, w.pair.Key)
 	file := filepath.Join(w.dir, r.name+"-"+side+".yaml")
 	rig.Check(os.WriteFile(file, []byte(text), 0o600))
-	cmd := exec.CommandContext(w.Context(), program, "run", "--config", file, "--json", "--until-stdin-closes") // #nosec G204 -- our own program
-	cmd.Stderr = rig.Must(os.Create(file + ".log"))                                                             // #nosec G304 -- in our own folder
+	name, arguments := w.command(file)
+	cmd := exec.CommandContext(w.Context(), name, arguments...) // #nosec G204 -- our own programs
+	cmd.Stderr = rig.Must(os.Create(file + ".log"))             // #nosec G304 -- in our own folder
 	in, out := rig.Must(cmd.StdinPipe()), rig.Must(cmd.StdoutPipe())
 	rig.Check(cmd.Start())
 	w.Cleanup(func() {
