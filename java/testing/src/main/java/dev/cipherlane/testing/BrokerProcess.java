@@ -1,5 +1,6 @@
 package dev.cipherlane.testing;
 
+import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
@@ -13,6 +14,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
@@ -29,6 +31,7 @@ public final class BrokerProcess implements AutoCloseable {
   /** System property with the path of the broker's jar; the parent POM sets it for every test. */
   public static final String JAR_PROPERTY = "cipherlane.broker.jar";
 
+  private static final String MAIN = "dev.cipherlane.broker.Main";
   private static final int START_SECONDS = 120;
   private static final int STOP_SECONDS = 30;
   private static final List<String> JVM_FLAGS =
@@ -87,7 +90,22 @@ public final class BrokerProcess implements AutoCloseable {
    */
   public static BrokerProcess start(List<String> jvmFlags, List<String> options)
       throws IOException {
-    List<String> command = command(jvmFlags, options);
+    return start(List.of(), jvmFlags, options);
+  }
+
+  /**
+   * Starts a broker with plug-ins of Kafka on its class path.
+   *
+   * @param plugins jars and folders of classes
+   * @param jvmFlags for example {@code -Xmx1g}
+   * @param options of the broker; its {@code --help} lists them
+   * @return the broker, which answers clients
+   * @throws IllegalStateException if the jar has not been built
+   * @throws IOException if it does not start within 120 seconds; the message has its standard error
+   */
+  public static BrokerProcess start(List<Path> plugins, List<String> jvmFlags, List<String> options)
+      throws IOException {
+    List<String> command = command(plugins, jvmFlags, options);
     Process process = new ProcessBuilder(command).start();
     Tail stderr = new Tail(process.getErrorStream());
     try {
@@ -98,11 +116,16 @@ public final class BrokerProcess implements AutoCloseable {
     }
   }
 
-  private static List<String> command(List<String> jvmFlags, List<String> options) {
+  private static List<String> command(
+      List<Path> plugins, List<String> jvmFlags, List<String> options) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(jvmFlags);
-    command.addAll(List.of("-jar", jar().toString(), "--until-stdin-closes"));
+    String classPath =
+        Stream.concat(Stream.of(jar()), plugins.stream())
+            .map(Path::toString)
+            .collect(Collectors.joining(File.pathSeparator));
+    command.addAll(List.of("-cp", classPath, MAIN, "--until-stdin-closes"));
     command.addAll(options);
     return command;
   }

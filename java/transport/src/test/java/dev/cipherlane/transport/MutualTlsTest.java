@@ -1,0 +1,170 @@
+package dev.cipherlane.transport;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.acl.AccessControlEntry;
+import org.apache.kafka.common.acl.AclBinding;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.acl.AclPermissionType;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.SslAuthenticationException;
+import org.apache.kafka.common.errors.TopicAuthorizationException;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.ResourcePattern;
+import org.apache.kafka.common.resource.ResourceType;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Clients and a broker over mutual TLS with certificates from the key service. */
+class MutualTlsTest {
+  private static final byte[] VALUE = "value".getBytes(java.nio.charset.StandardCharsets.UTF_8);
+  private static final int ROTATION_SECONDS = Integer.getInteger("rotation.seconds", 20);
+
+  @TempDir static Path folder;
+  private static Tls tls;
+
+  @BeforeAll
+  static void start() throws Exception {
+    tls = Tls.start(folder);
+    // In plaintext, as ANONYMOUS: what is tested here are the others.
+    Map<String, Object> plain = Map.of("bootstrap.servers", tls.broker().bootstrap());
+    try (Admin admin = Admin.create(plain)) {
+      List<AclBinding> acls = new ArrayList<>();
+      for (AclOperation operation :
+          List.of(AclOperation.WRITE, AclOperation.READ, AclOperation.DESCRIBE)) {
+        acls.add(
+            new AclBinding(
+                new ResourcePattern(ResourceType.TOPIC, "claims", PatternType.LITERAL),
+                new AccessControlEntry(
+                    "User:" + Tls.DOMAIN + "writer", "*", operation, AclPermissionType.ALLOW)));
+      }
+      admin.createAcls(acls).all().get();
+    }
+  }
+
+  @AfterAll
+  static void stop() throws Exception {
+    if (tls != null) {
+      tls.close();
+    }
+  }
+
+  private static RecordMetadata send(Map<String, Object> settings) throws Exception {
+    try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(settings)) {
+      return producer.send(new ProducerRecord<>("claims", VALUE)).get();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"TLSv1.3", "TLSv1.2"})
+  void brokersKnowClientsByTheirSpiffeId(String protocol) throws Exception { // CL-IDN-041
+    assertThat(send(tls.client("writer", "ssl.enabled.protocols", protocol)).hasOffset()).isTrue();
+    assertThatThrownBy(() -> send(tls.client("stranger", "ssl.enabled.protocols", protocol)))
+        .satisfies(
+            e ->
+                assertThat(e instanceof ExecutionException ? e.getCause() : e)
+                    .isInstanceOf(TopicAuthorizationException.class));
+  }
+
+  private static void refusedAtOnce(Map<String, Object> settings) {
+    long begin = System.nanoTime();
+    assertThatThrownBy(() -> send(settings))
+        .satisfies(
+            e ->
+                assertThat(e instanceof ExecutionException ? e.getCause() : e)
+                    .isInstanceOf(SslAuthenticationException.class));
+    assertThat(Duration.ofNanos(System.nanoTime() - begin)).isLessThan(Duration.ofSeconds(50));
+  }
+
+  @Test
+  void wrongPeersAreRefusedAtOnce() throws Exception { // CL-IDN-040
+    refusedAtOnce(tls.client("writer", "cipherlane.tls.peer.ids", Tls.DOMAIN + "other"));
+    refusedAtOnce(tls.client("writer", "cipherlane.tls.peer.ids", Tls.DOMAIN + "broker/**"));
+    String here = tls.broker().bootstrap("TLS").replace("127.0.0.1", "localhost");
+    refusedAtOnce(tls.client("writer", "bootstrap.servers", here));
+    // The certificates of the laptop mode chain to another CA than those that it gives out.
+    refusedAtOnce(tls.over(tls.service().settings("producer")));
+    assertThat(
+            send(
+                tls.client(
+                    "writer",
+                    "cipherlane.tls.peer.ids",
+                    "spiffe://elsewhere/x, " + Tls.DOMAIN + "brok*")))
+        .isNotNull();
+  }
+
+  /** Every certificate, the broker's too, is replaced several times, and nothing fails. */
+  @ParameterizedTest
+  @ValueSource(strings = {"TLSv1.3", "TLSv1.2"})
+  void nothingFailsWhileCertificatesChange(String protocol) throws Exception { // CL-IDN-042
+    Map<String, Object> settings =
+        tls.client("writer", "ssl.enabled.protocols", protocol, "linger.ms", "5");
+    long first;
+    List<Future<RecordMetadata>> sent = new ArrayList<>();
+    try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(settings);
+        KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings)) {
+      var partition = new org.apache.kafka.common.TopicPartition("claims", 0);
+      consumer.assign(List.of(partition));
+      consumer.seekToEnd(List.of(partition));
+      first = consumer.position(partition);
+      long end = System.nanoTime() + Duration.ofSeconds(ROTATION_SECONDS).toNanos();
+      long read = 0;
+      while (System.nanoTime() < end) {
+        sent.add(producer.send(new ProducerRecord<>("claims", VALUE)));
+        read += consumer.poll(Duration.ofMillis(2)).count();
+      }
+      for (Future<RecordMetadata> one : sent) {
+        assertThat(one.get().hasOffset()).isTrue();
+      }
+      while (read < sent.size()) {
+        int more = consumer.poll(Duration.ofSeconds(20)).count();
+        assertThat(more).isPositive();
+        read += more;
+      }
+      assertThat(consumer.position(partition) - first).as("no duplicates").isEqualTo(sent.size());
+      double connections =
+          producer.metrics().entrySet().stream()
+              .filter(metric -> metric.getKey().name().equals("connection-creation-total"))
+              .mapToDouble(metric -> (double) metric.getValue().metricValue())
+              .max()
+              .orElseThrow();
+      assertThat((int) connections).isGreaterThan(ROTATION_SECONDS / 16);
+      System.err.printf(
+          "rotation: %s, %d s, %d records, none failed, %.0f connections of the producer%n",
+          protocol, ROTATION_SECONDS, sent.size(), connections);
+    }
+  }
+
+  @Test
+  void settingsOfTheBrokerMayBeAltered() throws Exception {
+    try (Admin admin = Admin.create(tls.client("broker"))) {
+      var broker = new ConfigResource(ConfigResource.Type.BROKER, "1");
+      for (String name : Set.of("listener.name.tls.ssl.client.auth", "max.connections")) {
+        String value = name.endsWith("auth") ? "requested" : "1000";
+        var change = new AlterConfigOp(new ConfigEntry(name, value), AlterConfigOp.OpType.SET);
+        admin.incrementalAlterConfigs(Map.of(broker, List.of(change))).all().get();
+      }
+    }
+    assertThat(send(tls.client("writer")).hasOffset()).isTrue();
+  }
+}

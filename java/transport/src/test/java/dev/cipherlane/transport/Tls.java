@@ -1,0 +1,118 @@
+package dev.cipherlane.transport;
+
+import com.google.gson.JsonParser;
+import dev.cipherlane.testing.BrokerProcess;
+import dev.cipherlane.testing.KeyServiceProcess;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+/**
+ * A key service that gives certificates of 15 seconds, which are renewed every ten, and a broker
+ * whose listeners for clients, brokers and controllers are all mutual TLS with such a certificate.
+ */
+record Tls(Path folder, KeyServiceProcess service, BrokerProcess broker) implements AutoCloseable {
+  static final String DOMAIN = "spiffe://dev.cipherlane/";
+  private static final String POLICY =
+      """
+      version: 1
+      topics: [{topics: ["*"], mode: clear}]
+      grants:
+        - {principals: ["spiffe://dev.cipherlane/broker"], actions: [certificate], lifetime: 15s, server_names: [127.0.0.1]}
+        - {principals: ["spiffe://dev.cipherlane/**"], actions: [certificate], lifetime: 15s}
+        - {principals: ["spiffe://dev.cipherlane/operator"], actions: [admin]}
+      """;
+
+  static Tls start(Path folder) throws IOException {
+    KeyServiceProcess service =
+        KeyServiceProcess.start(
+            folder, POLICY, "certificates: {ca: embedded, bootstrap_tokens: true}");
+    try {
+      return new Tls(folder, service, broker(folder, service));
+    } catch (IOException e) {
+      service.close();
+      throw e;
+    }
+  }
+
+  private static BrokerProcess broker(Path folder, KeyServiceProcess service) throws IOException {
+    Map<String, Object> settings = identity(folder, service, "broker");
+    settings.put("ssl.engine.factory.class", CipherlaneSslEngineFactory.class.getName());
+    settings.put("cipherlane.tls.server.names", "127.0.0.1");
+    settings.put("inter.broker.listener.name", "TLS");
+    settings.put("principal.builder.class", SpiffePrincipalBuilder.class.getName());
+    settings.put(
+        "authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer");
+    settings.put("super.users", "User:" + DOMAIN + "broker;User:ANONYMOUS");
+    List<String> options = new ArrayList<>();
+    options.addAll(List.of("--listener", "TLS:SSL", "--listener", "CONTROLLER:SSL"));
+    options.addAll(List.of("--topics", "claims:1"));
+    settings.forEach((name, value) -> options.addAll(List.of("--set", name + "=" + value)));
+    return BrokerProcess.start(
+        plugins(), List.of("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"), options);
+  }
+
+  /** What this test has of Cipherlane and what that needs; the broker has Kafka itself. */
+  private static List<Path> plugins() {
+    return Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
+        .filter(
+            entry ->
+                entry.contains("gson")
+                    || entry.endsWith("core/target/classes")
+                    || entry.endsWith("transport/target/classes")
+                    || (entry.contains("cipherlane-core") && !entry.contains("tests")))
+        .map(Path::of)
+        .toList();
+  }
+
+  /** Who a process is: by a token, then by the certificate. */
+  private static Map<String, Object> identity(Path folder, KeyServiceProcess service, String name)
+      throws IOException {
+    Map<String, Object> settings = new HashMap<>(service.settings("producer"));
+    settings.remove("cipherlane.keyservice.tls.certificate");
+    settings.remove("cipherlane.keyservice.tls.key");
+    String json = service.operate("token", "create", DOMAIN + name, "--json");
+    String token = JsonParser.parseString(json).getAsJsonObject().get("token").getAsString();
+    Path file = Files.createTempFile(folder, "token-", "");
+    settings.put("cipherlane.identity.token.file", Files.writeString(file, token).toString());
+    return settings;
+  }
+
+  /** Settings of a client of any kind. */
+  Map<String, Object> client(String name, Object... more) throws IOException {
+    return over(identity(folder, service, name), more);
+  }
+
+  /** Settings of a client whose identity is given. */
+  Map<String, Object> over(Map<String, Object> identity, Object... more) {
+    Map<String, Object> settings = new HashMap<>(identity);
+    settings.put("bootstrap.servers", broker.bootstrap("TLS"));
+    settings.put("security.protocol", "SSL");
+    settings.put("ssl.engine.factory.class", CipherlaneSslEngineFactory.class.getName());
+    settings.put("key.serializer", ByteArraySerializer.class);
+    settings.put("value.serializer", ByteArraySerializer.class);
+    settings.put("key.deserializer", ByteArrayDeserializer.class);
+    settings.put("value.deserializer", ByteArrayDeserializer.class);
+    settings.put("max.block.ms", "60000");
+    for (int i = 0; i < more.length; i += 2) {
+      settings.put((String) more[i], more[i + 1]);
+    }
+    return settings;
+  }
+
+  @Override
+  public void close() throws IOException {
+    try (broker;
+        service) {
+      // Stopped in any case.
+    }
+  }
+}
