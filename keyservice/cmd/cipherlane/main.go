@@ -34,6 +34,7 @@ type commands struct {
 	Revoke      revokeCommand             `cmd:"" group:"Key service" help:"Take access away at once: from a principal, from a scope, or both together."`
 	Unrevoke    unrevokeCommand           `cmd:"" group:"Key service" help:"Take a revocation back."`
 	Revocations revocationsCommand        `cmd:"" group:"Key service" help:"List what is revoked."`
+	Top         topCommand                `cmd:"" group:"Key service" help:"Show who reads and writes what through sidecars now, leases and certificates with the time left, and what was refused."`
 	Scopes      scopesCommand             `cmd:"" group:"Keys" help:"List the scopes, with the current key of each."`
 	Keys        keysCommand               `cmd:"" group:"Keys" help:"List the keys of a scope."`
 	Rotate      rotateCommand             `cmd:"" group:"Keys" help:"Make a new data key for a scope; older keys stay readable."`

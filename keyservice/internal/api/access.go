@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/cipherlane/cipherlane/keyservice/internal/api/ui"
 	"github.com/cipherlane/cipherlane/keyservice/internal/identity"
 	"github.com/cipherlane/cipherlane/keyservice/internal/lease"
 	"github.com/cipherlane/cipherlane/keyservice/internal/names"
@@ -34,6 +35,7 @@ func (a *api) routeSidecars(mux *http.ServeMux) {
 		http.MethodGet:  {"sidecars", policy.ActionAdmin, a.recorded(policy.ActionAdmin, a.sidecars)},
 		http.MethodPost: {"report", policy.ActionAccess, a.recorded(policy.ActionAccess, a.report)},
 	}))
+	mux.Handle("/ui", a.resource(map[string]endpoint{http.MethodGet: {"ui", policy.ActionAdmin, a.recorded(policy.ActionAdmin, a.page)}}))
 }
 
 type accessRequest struct {
@@ -226,6 +228,36 @@ func (a *api) sidecars(ctx context.Context, call service.Call, _ http.ResponseWr
 	}
 	v, err := a.service.Look(ctx, call)
 	return answered(v, err, func(v service.View) any { return viewAnswer{v.Instance, v.Sidecars, each(v.Leases, newLeaseInfo)} })
+}
+
+// page is an answer for a browser.
+type page []byte
+
+func (a *api) page(ctx context.Context, call service.Call, _ http.ResponseWriter, r *http.Request) (any, error) {
+	if _, err := query(r); err != nil {
+		return nil, malformedError{err}
+	}
+	v, err := a.service.Look(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	text, err := ui.Page(ui.View{Instance: v.Instance, Sidecars: v.Sidecars, Leases: each(v.Leases, func(l lease.Lease) ui.Lease {
+		return ui.Lease{Principal: l.Principal, Action: l.Action, Scope: l.Scope, Renewals: l.Renewals, Left: max(0, time.Until(l.Expires).Seconds())}
+	})})
+	return page(text), err
+}
+
+// writePage lets the browser ask again by itself.
+func writePage(w http.ResponseWriter, p page) error {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", ui.SecurityPolicy())
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Refresh", "5")
+	_, err := w.Write(p)
+	return err
 }
 
 func newLeaseInfo(l lease.Lease) leaseInfo {

@@ -151,6 +151,13 @@ func writeJSON(w http.ResponseWriter, status int, contentType string, v any) err
 	return err
 }
 
+func writeAnswer(w http.ResponseWriter, answer any) error {
+	if p, ok := answer.(page); ok {
+		return writePage(w, p)
+	}
+	return writeJSON(w, http.StatusOK, "application/json", answer)
+}
+
 func writeProblem(w http.ResponseWriter, status int, requestID string, refused *refusal.Error) error {
 	return writeJSON(w, status, "application/problem+json", problem{
 		Title: http.StatusText(status), Status: status, Detail: refused.Detail, Code: refused.Code, RequestID: requestID,

@@ -192,7 +192,7 @@ func (a *api) write(x *exchange, answer any, err error) refusal.Code {
 		if keys, ok := answer.(wiper); ok {
 			defer keys.wipe()
 		}
-		if err := writeJSON(x.w, http.StatusOK, "application/json", answer); err != nil {
+		if err := writeAnswer(x.w, answer); err != nil {
 			a.log.Warn("an answer could not be written", "request_id", x.call.RequestID, "error", err)
 		}
 		return ""

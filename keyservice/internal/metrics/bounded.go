@@ -10,16 +10,18 @@ const (
 	others    = "(others)" // no scope: a scope has no parentheses
 )
 
-type bounded struct {
+// Bounded keeps the values of a label within a number. It is safe for concurrent use.
+type Bounded struct {
 	limit int
 	mu    sync.RWMutex
 	known map[string]bool
 }
 
-func newBounded(limit int) *bounded { return &bounded{limit: limit, known: map[string]bool{}} }
+// NewBounded makes one that lets so many different values through.
+func NewBounded(limit int) *Bounded { return &Bounded{limit: limit, known: map[string]bool{}} }
 
-// label gives value itself, or others when there are too many.
-func (b *bounded) label(value string) string {
+// Label gives value itself, or others when there are too many.
+func (b *Bounded) Label(value string) string {
 	b.mu.RLock()
 	known := b.known[value]
 	b.mu.RUnlock()

@@ -6,6 +6,8 @@ import (
 	"context"
 	"net/url"
 	"time"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/view"
 )
 
 // Scope is one scope with its current key.
@@ -88,6 +90,13 @@ type Leases struct {
 	Instance string  `json:"instance"`
 	Complete bool    `json:"complete"`
 	Leases   []Lease `json:"leases"`
+}
+
+// View is what goes on: what sidecars reported to one replica, and the leases of data keys that it gave.
+type View struct {
+	Instance string         `json:"instance"`
+	Sidecars []view.Sidecar `json:"sidecars"`
+	Leases   []Lease        `json:"leases"`
 }
 
 // Revocation is one that was made.

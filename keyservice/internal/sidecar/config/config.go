@@ -29,6 +29,7 @@ type Config struct {
 	TLS         TLS
 	Identity    *Identity // nil: the certificate of TLS is used as it is
 	Payload     *Payload  // nil: values pass as they are
+	Access      *Access   // nil: everybody may do what the brokers let the sidecar do
 	AdminListen string
 	GracePeriod time.Duration
 	Limits      Limits
@@ -150,6 +151,7 @@ func (c *Config) fields() fields {
 		"tls":          c.TLS.field(),
 		"identity":     c.identityField(),
 		"payload":      c.payloadField(),
+		"access":       c.accessField(),
 		"admin_listen": {Read: func(n node) error { return address(n, &c.AdminListen) }},
 		"grace_period": strictyaml.DurationInto(&c.GracePeriod, time.Second, 10*time.Minute),
 		"limits":       c.Limits.field(),
@@ -308,7 +310,7 @@ func (c *Config) checkTogether() error {
 	if c.Limits.Frame > c.Limits.Memory/2 {
 		return errors.New("limits.memory must be at least twice limits.frame: it is rounded up to a power of two")
 	}
-	return errors.Join(c.checkKafka(), c.checkCertificate(), c.checkLoopback(), c.checkPayload())
+	return errors.Join(c.checkKafka(), c.checkCertificate(), c.checkLoopback(), c.checkAccess(), c.checkPayload())
 }
 
 func (c *Config) checkKafka() error {
@@ -393,6 +395,9 @@ func (c *Config) resolve(dir string) {
 	paths := []*string{&c.TLS.CA, &c.TLS.Certificate, &c.TLS.Key}
 	if i := c.Identity; i != nil {
 		paths = append(paths, &i.CA, &i.TokenFile, &i.JWTFile)
+	}
+	if a := c.Access; a != nil {
+		paths = append(paths, &a.CA, &a.Audit.File)
 	}
 	if c.Payload != nil {
 		paths = append(paths, &c.Payload.CA)

@@ -26,13 +26,7 @@ func (s *Server) openPayload() error {
 		Log: s.log, Metrics: s.metrics.registry,
 		TLS: &tls.Config{
 			MinVersion: tls.VersionTLS12, RootCAs: cas,
-			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-				now, _, err := s.trust.Client("")
-				if err != nil {
-					return nil, err
-				}
-				return &now.Certificates[0], nil
-			},
+			GetClientCertificate: s.ownCertificate,
 		},
 	})
 	return err

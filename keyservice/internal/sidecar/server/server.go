@@ -42,6 +42,7 @@ type Server struct {
 	stop      context.CancelFunc
 	gateway   *gateway.Gateway
 	book      *brokers.Book
+	access    *authorisation // nil: nothing is authorised
 	admin     *http.Server
 	payload   *payload.Handler // nil: values pass as they are
 	listeners map[string]net.Listener
@@ -63,7 +64,7 @@ func (s *Server) open(ctx context.Context) error {
 		return err
 	}
 	s.metrics.watch(s)
-	if err := s.openPayload(); err != nil {
+	if err := errors.Join(s.openAccess(), s.openPayload()); err != nil {
 		return err
 	}
 	topics := rewrite.NewTopics(s.askTopics)
@@ -79,7 +80,11 @@ func (s *Server) open(ctx context.Context) error {
 			Drain: s.cfg.GracePeriod, Stall: s.cfg.Limits.Stall,
 		},
 	})
-	return errors.Join(s.listenKafka(), s.listenTCP(), s.listenTransparent(), s.listenAdmin())
+	err := errors.Join(s.listenKafka(), s.listenTCP(), s.listenTransparent(), s.listenAdmin())
+	if err == nil {
+		s.startReports()
+	}
+	return err
 }
 
 // handlers are what a request passes, in this order; its response passes them from the last to the first, so that those before see
@@ -88,6 +93,9 @@ func (s *Server) handlers(topics *rewrite.Topics) []flow.Handler {
 	all := []flow.Handler{rewrite.Versions{}, topics}
 	if s.cfg.Transparent == nil {
 		all = append(all, &rewrite.Addresses{Book: s.book, Log: s.log})
+	}
+	if s.access != nil {
+		all = append(all, s.access.handler)
 	}
 	if s.payload != nil { // the last: what is refused before never asks for a key
 		all = append(all, s.payload)
@@ -228,8 +236,9 @@ func (s *Server) Close() error {
 	if s.payload != nil {
 		s.payload.Close()
 	}
+	err := s.access.close()
 	if s.admin != nil {
-		return s.admin.Close()
+		err = errors.Join(err, s.admin.Close())
 	}
-	return nil
+	return err
 }

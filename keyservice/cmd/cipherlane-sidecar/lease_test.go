@@ -1,0 +1,127 @@
+// Leases of access: they end while a Fetch waits, with a window, when somebody is revoked, and when the key service is away.
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// [CL-ACC-013] A lease that ends while a Fetch waits stops its delivery; taking the grant away, or revoking, does the same to what comes next.
+func testLeaseEndsDuringAFetch(t *testing.T, broker string) {
+	t.Helper()
+	g := startGuarded(t, broker, accessPolicy)
+	reader := g.as(t, "reader", kgo.ConsumeTopics("fetched"), kgo.FetchMaxWait(6*time.Second), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err := write(t, kafkaClient(t, g.broker), "fetched"); err != nil { // past the sidecar
+		t.Fatal(err)
+	}
+	if n, err := readError(t, reader); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	time.Sleep(500 * time.Millisecond) // its next Fetch waits at the broker now, up to 6 seconds
+	g.replacePolicy(t, strings.Replace(accessPolicy, "actions: [read, group], topics: [open, mixed, secret, fetched]", "actions: [read, group], topics: [mixed]", 1))
+	time.Sleep(2500 * time.Millisecond) // longer than the lease
+	if err := write(t, kafkaClient(t, g.broker), "fetched"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := readError(t, reader); n != 0 || !errors.Is(err, kerr.TopicAuthorizationFailed) {
+		t.Errorf("%d records, %v", n, err)
+	}
+	writer := g.as(t, "writer")
+	if err := write(t, writer, "fetched"); err != nil {
+		t.Fatal(err)
+	}
+	g.revoke(t, "writer")
+	eventually(t, "the revocation", func() bool { return errors.Is(write(t, writer, "fetched"), kerr.TopicAuthorizationFailed) })
+}
+
+// revoke takes everything from a principal, as an operator.
+func (g *guarded) revoke(t *testing.T, name string) {
+	t.Helper()
+	request := map[string]string{"principal": "spiffe://dev.cipherlane/" + name, "reason": "test"}
+	if err := g.operator(t).Post(t.Context(), "/v1/revocations", request, &struct{}{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// [CL-ACC-012] When the key service is away, leases go on to their end, then everything is refused; nothing passes unasked. When it is
+// back, so is the access.
+func testKeyServiceAway(t *testing.T, broker string) {
+	t.Helper()
+	g := startGuarded(t, broker, accessPolicy)
+	writer := g.as(t, "writer")
+	if err := write(t, writer, "away"); err != nil {
+		t.Fatal(err)
+	}
+	g.service.Kill(t)
+	began := time.Now()
+	eventually(t, "the end of the lease", func() bool { return errors.Is(write(t, writer, "away"), kerr.TopicAuthorizationFailed) })
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("the lease of 2 s went on for %s", took)
+	}
+	if err := write(t, g.as(t, "writer"), "mixed"); !errors.Is(err, kerr.TopicAuthorizationFailed) {
+		t.Errorf("what was never asked passes: %v", err)
+	}
+	log, err := os.ReadFile(g.audit)
+	if err != nil || !strings.Contains(string(log), `"code":"key-service-unavailable"`) {
+		t.Error("the refusal is not recorded", err)
+	}
+}
+
+// [CL-ACC-013] [CL-POL-010] A window ends in the middle of a connection.
+func testWindowEnds(t *testing.T, broker string) {
+	t.Helper()
+	end := time.Now().UTC().Add(9 * time.Second)
+	policy := accessPolicy + fmt.Sprintf("  - {principals: [\"spiffe://dev.cipherlane/writer\"], actions: [write], topics: [windowed], not_after: %s, lease: {expires_in: 1h}}\n", end.Format(time.RFC3339))
+	g := startGuarded(t, broker, strings.Replace(policy, "expires_in: 2s", "expires_in: 1h", 1))
+	writer := g.as(t, "writer")
+	if time.Until(end) < 2*time.Second {
+		t.Skip("this machine is too busy: the window has nearly ended before it was tried")
+	}
+	if err := write(t, writer, "windowed"); err != nil {
+		t.Fatal(err)
+	}
+	for time.Now().Before(end) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err := write(t, writer, "windowed"); !errors.Is(err, kerr.TopicAuthorizationFailed) {
+		t.Errorf("after the window: %v", err)
+	}
+}
+
+// [CL-POL-014] The policy changes again and again while records flow; nothing is lost, and nothing passes that is never granted.
+func testPolicyReloadedWhileBusy(t *testing.T, broker string) {
+	t.Helper()
+	g := startGuarded(t, broker, accessPolicy)
+	writer, stranger := g.as(t, "writer"), g.as(t, "writer")
+	done := make(chan error, 1)
+	go func() {
+		var failed error
+		for i := range 300 {
+			if err := writer.ProduceSync(t.Context(), &kgo.Record{Topic: "busy", Value: fmt.Append(nil, i)}).FirstErr(); err != nil {
+				failed = errors.Join(failed, err)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		done <- failed
+	}()
+	for i := range 2 {
+		g.replacePolicy(t, accessPolicy+fmt.Sprintf("# %d\n", i))
+		if err := write(t, stranger, "other"); !errors.Is(err, kerr.TopicAuthorizationFailed) {
+			t.Error(err)
+		}
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if n := len(consume(t, kafkaClient(t, g.broker, kgo.ConsumeTopics("busy"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())), 300)); n != 300 {
+		t.Error(n)
+	}
+}
