@@ -50,7 +50,7 @@ class BrokerProcessTest {
     assertThatThrownBy(BrokerProcess::start)
         .isInstanceOf(IOException.class)
         .hasMessageContaining("exit code 1")
-        .hasMessageContaining("Invalid or corrupt jarfile");
+        .hasMessageContaining("Could not find or load main class");
   }
 
   @Test
