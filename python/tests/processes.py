@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import json
 import os
 import ssl
@@ -17,7 +18,11 @@ import pytest
 import urllib3
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
+from hostile import pem
 from support import REPOSITORY
 
 BROKER = REPOSITORY / "java" / "broker" / "target" / "cipherlane-broker.jar"
@@ -85,6 +90,16 @@ class Service:
         made = self._operate("/v1/tokens", {"principal": f"spiffe://dev.cipherlane/{principal}", "expires_in": 600})
         return str(made["token"])
 
+    def server_certificate(self) -> dict[str, Any]:
+        """A certificate for a server at 127.0.0.1, with its key and the CAs, all in PEM."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+        builder = (
+            x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).add_extension(names, critical=False)
+        )
+        request = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
+        return {**self._operate("/v1/certificate", {"csr": request}), "key": pem(key).decode()}
+
     def _operate(self, path: str, body: Optional[dict[str, Any]] = None) -> dict[str, Any]:
         files = self.described["principals"]["operator"]
         context = ssl.create_default_context(cafile=self.described["ca"])
@@ -108,6 +123,7 @@ class Cluster:
 
     def __init__(self, described: dict[str, Any]) -> None:
         self.bootstrap: str = described["bootstrap"]
+        self.listeners: dict[str, str] = described.get("listeners", {})
         self.log_dir = Path(described["log_dir"])
 
     def topic(self, prefix: str, partitions: int = 1) -> str:
@@ -141,10 +157,10 @@ def start(command: list[str]) -> tuple[dict[str, Any], subprocess.Popen[str]]:
     return json.loads(line), process
 
 
-def start_cluster() -> tuple[Cluster, subprocess.Popen[str]]:
+def start_cluster(*more: str) -> tuple[Cluster, subprocess.Popen[str]]:
     jar = needed(BROKER, "mvn -B -ntp -q -pl broker -am package -DskipTests, in java/")
     quick = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    described, process = start(["java", *quick, "-jar", str(jar), "--until-stdin-closes"])
+    described, process = start(["java", *quick, "-jar", str(jar), "--until-stdin-closes", *more])
     return Cluster(described), process
 
 
@@ -174,6 +190,9 @@ IDENTITY_POLICY = (
     lifetime: 10s
   - principals: ["spiffe://dev.cipherlane/operator"]
     actions: [admin]
+  - principals: ["spiffe://dev.cipherlane/operator"]
+    actions: [certificate]
+    server_names: ["127.0.0.1"]
 """
 )
 

@@ -19,6 +19,7 @@ from cipherlane.decryptor import Decryptor, Record
 from cipherlane.encryptor import Encryptor
 from cipherlane.errors import ConfigurationError, DecryptionError
 from cipherlane.failure import applies, check_letter_topic, letter_headers, marked, not_lettered, unmarked
+from cipherlane.keyservice import identity
 
 # What a client needs to reach the brokers and to be let in.
 _CONNECTION = ("bootstrap_servers", "client_id", "security_protocol", "ssl_context", "sasl_", "api_version")
@@ -49,8 +50,15 @@ class AIOKafkaProducer(aiokafka.AIOKafkaProducer):  # type: ignore[misc] # aioka
         **kwargs: Any,  # noqa: ANN401
     ) -> None:
         self._of_key, self._of_value = key_serializer, value_serializer
-        self._encryptor = Encryptor.from_settings(cipherlane)
+        settings = Configuration.from_settings(cipherlane)
+        self._encryptor = Encryptor.from_configuration(settings)
+        self._identity = _identity_for_kafka(settings, kwargs)
         super().__init__(**kwargs)
+
+    async def start(self) -> None:
+        """As ``AIOKafkaProducer.start``; waits for the first certificate, if Kafka is to be shown it."""
+        await _first_certificate(self._identity)
+        await super().start()
 
     async def send(
         self,
@@ -126,12 +134,18 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
             raise ConfigurationError(f"{FAILURE_ACTION}: mark is not for consumers that deserialize values")
         self._letter_topic_of = settings.dead_letter_topic_of
         self._deadline = settings.keys.deadline
+        self._identity = _identity_for_kafka(settings, kwargs)
         self._connection = {name: value for name, value in kwargs.items() if name.startswith(_CONNECTION)}
         self._letters: Any = None
         self._counts = Counts()
         self._of_key, self._of_value = key_deserializer, value_deserializer
         self._decryptor = Decryptor.from_configuration(settings)
         super().__init__(*topics, **kwargs)
+
+    async def start(self) -> None:
+        """As ``AIOKafkaConsumer.start``; waits for the first certificate, if Kafka is to be shown it."""
+        await _first_certificate(self._identity)
+        await super().start()
 
     async def getone(self, *partitions: Any) -> Any:  # noqa: ANN401
         """As ``AIOKafkaConsumer.getone``; the value is decrypted."""
@@ -227,6 +241,21 @@ class UndecryptableRecord(ConsumerRecord):  # type: ignore[misc]
     def __repr__(self) -> str:
         """The error's text."""
         return f"UndecryptableRecord({self.decryption_error})"
+
+
+def _identity_for_kafka(settings: Configuration, kwargs: dict[str, Any]) -> Optional[identity.Identity]:
+    """Puts the certificate that the key service issues into a client's TLS, if it has none of its own."""
+    over_tls = str(kwargs.get("security_protocol", "")).upper() in {"SSL", "SASL_SSL"}
+    if not settings.identity_renew or not over_tls or kwargs.get("ssl_context") is not None:
+        return None
+    used = identity.shared(settings)
+    kwargs["ssl_context"] = identity.PeerContext(used)
+    return used
+
+
+async def _first_certificate(used: Optional[identity.Identity]) -> None:
+    if used is not None:
+        await asyncio.to_thread(used.held)
 
 
 def _undecryptable(record: Any, key: Any, error: DecryptionError) -> UndecryptableRecord:  # noqa: ANN401

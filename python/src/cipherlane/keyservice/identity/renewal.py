@@ -68,13 +68,16 @@ class Identity:
         self._start_afresh()
         forking.reset_in_child(self)
 
-    def held(self) -> Held:
+    def held(self, *, wait: bool = True) -> Held:
         """The certificate in use; waits for the first, at most ``cipherlane.keys.deadline.ms``.
+
+        Args:
+            wait: False: it must be there already
 
         Raises:
             CipherlaneError: ``key-service-unavailable``: there is none, or the last one ended [CL-IDN-036]
         """
-        until = time.monotonic() + self._configuration.keys.deadline
+        until = time.monotonic() + (self._configuration.keys.deadline if wait else 0)
         with self._changed:
             self._start()
             while (held := self._current()) is None and self._failure is None:
