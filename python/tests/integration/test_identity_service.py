@@ -1,4 +1,4 @@
-"""Certificates of ten seconds from the real key service. IDN-030 to IDN-036."""
+"""Certificates of ten seconds from the real key service. CL-IDN-030 to CL-IDN-036."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_pem_files_are_the_first_certificate(issuing: Service) -> None:
 
 
 def test_nothing_is_written_to_any_file(issuing: Service, tmp_path: Path) -> None:
-    """IDN-030."""
+    """CL-IDN-030."""
     (tmp_path / "token").write_text(issuing.token("producer"))
     given = json.dumps(settings(issuing, identity_token_file=str(tmp_path / "token")))
     command = [sys.executable, "-c", WRITES_NOTHING, given]

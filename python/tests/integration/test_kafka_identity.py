@@ -59,7 +59,7 @@ def serial(given: dict[str, Any]) -> Optional[int]:
 
 
 def test_new_connections_show_the_certificate_in_use(issuing: Service, secured: Cluster, tmp_path: Path) -> None:
-    """IDN-034: no message is lost or repeated, though the first certificates end and connections are closed."""
+    """CL-IDN-034: no message is lost or repeated, though the first certificates end and connections are closed."""
     topic = secured.topic("t")
     own: dict[str, Any] = {"bootstrap_servers": secured.listeners["TLS"], "security_protocol": "SSL"}
     writing, reading = (settings(issuing, principal, tmp_path) for principal in ("producer", "consumer"))
@@ -85,7 +85,7 @@ def test_new_connections_show_the_certificate_in_use(issuing: Service, secured: 
 
 
 def test_without_a_certificate_nothing_is_connected(issuing: Service, secured: Cluster, tmp_path: Path) -> None:
-    """IDN-036."""
+    """CL-IDN-036."""
     given = settings(issuing, "producer", tmp_path)
     used = identity.shared(Configuration.from_settings(given))
     used.held()

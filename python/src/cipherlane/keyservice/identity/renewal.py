@@ -122,10 +122,11 @@ class Identity:
         return self._held
 
     def _work(self) -> None:
+        changed = self._changed
         while True:
-            with self._changed:
+            with changed:
                 while (pause := self._due - self._clock()) > 0:
-                    self._changed.wait(min(pause, _NAP))
+                    changed.wait(min(pause, _NAP))
             self.renew()
 
     def renew(self) -> None:
