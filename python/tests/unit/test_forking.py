@@ -14,7 +14,7 @@ import pytest
 from cipherlane import forking
 
 FORKED_BY_C = """
-import ctypes, os, sys
+import ctypes, os, sys, time
 sys.path.insert(0, sys.argv[1])
 from cipherlane.configuration import Writing
 from cipherlane.encryptor import Encryptor
@@ -24,6 +24,7 @@ source = MemorySource()
 source.add("t")
 encryptor = Encryptor(source, QUICK, Writing(100))
 first = encryptor.encrypt("t", b"x")[20:44]
+time.sleep(0.5)  # no other thread may be asking for the interpreter's lock: it would be waited for in the child
 pid = ctypes.PyDLL(None).fork()
 mine = [encryptor.encrypt("t", b"x")[20:44].hex() for _ in range(50)]
 if pid == 0:
