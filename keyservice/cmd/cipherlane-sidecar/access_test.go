@@ -28,7 +28,7 @@ import (
 const accessPolicy = `version: 1
 lease: {expires_in: 2s}
 topics:
-  - {topics: [open, mixed, windowed, fetched, away, busy, "new-*"], mode: clear}
+  - {topics: [open, mixed, windowed, fetched, away, busy, console, "new-*"], mode: clear}
   - {topics: [secret], mode: forbid}
   - {topics: [other], mode: clear}
 grants:
@@ -36,6 +36,7 @@ grants:
   - {principals: ["spiffe://dev.cipherlane/operator"], actions: [admin, revoke]}
   - {principals: ["spiffe://dev.cipherlane/reader"], actions: [read, group], topics: [open, mixed, secret, fetched], groups: ["readers*"]}
   - {principals: ["spiffe://dev.cipherlane/writer"], actions: [write, transaction], topics: [open, mixed, secret, fetched, away, busy], transactions: ["tx-*"]}
+  - {principals: ["spiffe://dev.cipherlane/java"], actions: [read, write, group], topics: [console], groups: ["*"]}
   - {principals: ["spiffe://dev.cipherlane/boss"], actions: [manage, cluster], topics: ["*"]}
 `
 
@@ -175,7 +176,7 @@ func readError(t *testing.T, c *kgo.Client) (records int, err error) {
 
 // TestBehindAGuardingSidecar has one broker for all, as starting one takes longer than the tests.
 func TestBehindAGuardingSidecar(t *testing.T) {
-	broker := testservice.StartBroker(t, "open:2,mixed:1,secret:1,other:1,windowed:1,fetched:1,away:1,busy:1")
+	broker := testservice.StartBroker(t, "open:2,mixed:1,secret:1,other:1,windowed:1,fetched:1,away:1,busy:1,console:3")
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, string)
@@ -341,8 +342,8 @@ func testLocalProcesses(t *testing.T, broker string) {
 		broker, freeRange(t, 3), tlsPart(t, g.PKI, "broker-side")))
 	own, log := g.issue(t, "sidecar"), filepath.Join(t.TempDir(), "local.jsonl")
 	local := testservice.StartSidecar(t, fmt.Sprintf("side: client\nkafka: {listen: '127.0.0.1:0', upstream: ['%s'], brokers: {base_port: %d}}\nadmin_listen: 127.0.0.1:0\n"+
-		"tls: {ca: %s, certificate: %s, key: %s}\naccess: {urls: ['%s'], ca: %s, audit: {file: %s}, labels: [HOME], processes: [{principal: 'spiffe://dev.cipherlane/writer', executable: %s, uid: %d}]}\n",
-		brokerSide.Listeners["kafka"], freeRange(t, 3), g.CA, own.Certificate, own.Key, g.service.URL, g.service.CA, log, self, os.Getuid()))
+		"tls: {ca: %s, certificate: %s, key: %s}\naccess: {urls: ['%s'], ca: %s, audit: {file: %s}, labels: [HOME], processes: [{principal: 'spiffe://dev.cipherlane/writer', executable: %s, uid: %d}, {principal: 'spiffe://dev.cipherlane/java', executable: %s}]}\n",
+		brokerSide.Listeners["kafka"], freeRange(t, 3), g.CA, own.Certificate, own.Key, g.service.URL, g.service.CA, log, self, os.Getuid(), javaProgram(t)))
 	if err := write(t, kafkaClient(t, local.Listeners["kafka"], kgo.RecordRetries(2)), "open"); err != nil {
 		t.Errorf("%v; %s", err, local.Log)
 	}
@@ -353,8 +354,37 @@ func testLocalProcesses(t *testing.T, broker string) {
 			t.Errorf("kcat: %v %s", err, out)
 		}
 	}
+	consoleTools(t, local.Listeners["kafka"])
 	text, err := os.ReadFile(log)
 	if err != nil || !strings.Contains(string(text), `"executable":"`+self+`"`) || !strings.Contains(string(text), `"labels":{"HOME":`) {
 		t.Errorf("%v %s", err, text)
+	}
+}
+
+// javaProgram is the path of Java as the kernel knows it.
+func javaProgram(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("java")
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// consoleTools writes and reads with Kafka's own clients, which keep to fetch sessions where they get them.
+func consoleTools(t *testing.T, bootstrap string) {
+	t.Helper()
+	var want strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&want, "line %d\n", i)
+	}
+	javaTool(t, want.String(), "org.apache.kafka.tools.ConsoleProducer", "--bootstrap-server", bootstrap, "--topic", "console")
+	got := javaTool(t, "", "org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", bootstrap, "--topic", "console",
+		"--from-beginning", "--max-messages", "500", "--timeout-ms", "60000", "--group", "consoles")
+	if lines := strings.Count(got, "\n"); lines != 500 {
+		t.Errorf("%d lines", lines)
 	}
 }
