@@ -26,9 +26,14 @@ WARM_UP = 20_000
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def broker_cpu_us(bench: Bench) -> float:
-    fields = Path(f"/proc/{bench.broker.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+def broker_cpu_us(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) * 1e6 / TICKS
+
+
+def machine() -> dict:
+    model = next(line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
+    return {"cores": os.cpu_count(), "cpu": model}
 
 
 def run(bench: Bench, verb: str, row: str, size: int, count: int, connections: int) -> tuple[float, float]:
@@ -40,11 +45,11 @@ def run(bench: Bench, verb: str, row: str, size: int, count: int, connections: i
         environment |= {"LD_PRELOAD": str(bench.build / "libcipherlane-rdkafka.so"), "CIPHERLANE_CONFIG": str(bench.settings(role))}
     command = [str(bench.build / "bench/kafka_load"), verb, "drop-in" if row == "drop-in" else "plain", bench.bootstrap, topic,
                str(size), str(WARM_UP), str(count), str(connections)]
-    before = broker_cpu_us(bench)
+    before = broker_cpu_us(bench.broker.process.pid)
     done = subprocess.run(command, env=environment, capture_output=True, timeout=120, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{command}: {done.stderr.decode()}")
-    broker = (broker_cpu_us(bench) - before) / (count + WARM_UP)
+    broker = (broker_cpu_us(bench.broker.process.pid) - before) / (count + WARM_UP)
     return json.loads(done.stdout)["cpu_us"] / count, broker
 
 
@@ -82,9 +87,7 @@ def main() -> int:
             bench.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    model = next(line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
-    print(json.dumps({"benchmark": "c-kafka", "unit": "cpu_us_per_record", "runs": RUNS,
-                      "machine": {"cores": os.cpu_count(), "cpu": model}, "rows": rows}))
+    print(json.dumps({"benchmark": "c-kafka", "unit": "cpu_us_per_record", "runs": RUNS, "machine": machine(), "rows": rows}))
     return 0
 
 

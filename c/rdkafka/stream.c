@@ -24,7 +24,7 @@
 
 static void fail(cl_stream *one, const char *why)
 {
-    (void)snprintf(one->why, sizeof one->why, "%s", why);
+    (void)snprintf(one->why, sizeof one->why, "%.150s", why);
     one->over = true;
 }
 

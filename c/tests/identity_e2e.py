@@ -19,6 +19,8 @@ POLICY = """version: 1
 topics:
   - topics: ["enc.*"]
     mode: encrypt
+  - topics: ["clear.*"]
+    mode: clear
 lease: {expires_in: 2s}
 grants:
   - principals: ["spiffe://dev.cipherlane/**"]
@@ -29,7 +31,7 @@ grants:
     server_names: [localhost, elsewhere.example, 127.0.0.1]
   - principals: ["spiffe://dev.cipherlane/**"]
     actions: [certificate]
-    lifetime: 10s
+    lifetime: LIFETIME
   - principals: ["spiffe://dev.cipherlane/operator"]
     actions: [admin]
 """
@@ -46,10 +48,10 @@ BINARIES = ROOT / "keyservice/build/bin"
 class Bench:
     """A key service that can be stopped and started at the same address."""
 
-    def __init__(self, build: Path, folder: Path) -> None:
+    def __init__(self, build: Path, folder: Path, lifetime: str = "10s") -> None:
         self.build, self.folder, self.pki = build, folder, folder / "pki"
         self.pki.mkdir(mode=0o700)
-        for name, text in (("policy.yaml", POLICY), ("keyservice.yaml", CONFIGURATION)):
+        for name, text in (("policy.yaml", POLICY.replace("LIFETIME", lifetime)), ("keyservice.yaml", CONFIGURATION)):
             (self.pki / name).write_text(text)
             (self.pki / name).chmod(0o600)
         self.listen = "127.0.0.1:0"
@@ -66,31 +68,33 @@ class Bench:
             broker.stop()
         self.keys.stop()
 
-    def server_certificate(self, name: str) -> tuple[Path, Path]:
-        """Chain and key in one file, and the CAs, for a broker that is called by this DNS name."""
+    def certificate(self, name: str, alternative: str) -> tuple[Path, Path]:
+        """NAME.pem, NAME.key, both in one file for Kafka, and the CAs: for the operator, and perhaps for a server of these alternative names."""
         operator = self.keys.says["principals"]["operator"]
         key, csr, store, ca = (self.folder / f"{name}.{kind}" for kind in ("key", "csr", "store.pem", "ca.pem"))
+        names = ["-addext", f"subjectAltName={alternative}"] if alternative else []
         subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", str(key), "-out", str(csr),
-                        "-subj", "/", "-addext", f"subjectAltName=DNS:{name}" + (",IP:127.0.0.1" if name == "localhost" else "")], check=True, capture_output=True)
+                        "-subj", "/", *names], check=True, capture_output=True)
         context = ssl.create_default_context(cafile=self.keys.says["ca"])
         context.load_cert_chain(operator["certificate"], operator["key"])
         request = urllib.request.Request(self.keys.says["url"] + "/v1/certificate", json.dumps({"csr": csr.read_text()}).encode(),
                                          {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, context=context, timeout=10) as response:
             answer = json.load(response)
+        (self.folder / f"{name}.pem").write_text(answer["certificate"])
         store.write_text(key.read_text() + answer["certificate"])
         ca.write_text(answer["ca"])
         return store, ca
 
-    def broker(self, name: str) -> str:
+    def broker(self, name: str, topics: list[str]) -> str:
         """Starts a broker with a listener that demands client certificates; gives back its address."""
-        store, ca = self.server_certificate(name)
+        store, ca = self.certificate(name, f"DNS:{name}" + (",IP:127.0.0.1" if name == "localhost" else ""))
         settings = {"ssl.keystore.type": "PEM", "ssl.keystore.location": store, "ssl.truststore.type": "PEM", "ssl.truststore.location": ca,
                     "ssl.client.auth": "required"}
         more = [part for key, value in settings.items() for part in ("--set", f"listener.name.tls.{key}={value}")]
         self.brokers.append(Server(
             "java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-jar", str(ROOT / "java/broker/target/cipherlane-broker.jar"),
-            "--until-stdin-closes", "--topics", "enc.tls:1,enc.ids:1,enc.sasl:1", "--listener", "TLS:SSL", *more))
+            "--until-stdin-closes", "--topics", ",".join(topics), "--listener", "TLS:SSL", *more))
         return self.brokers[-1].says["listeners"]["TLS"].replace("127.0.0.1", "localhost")
 
     def token(self, principal: str) -> Path:
@@ -219,7 +223,7 @@ def run_tls(bench: Bench, bootstrap: str, topic: str, seconds: int, settings: Pa
 
 def kafka(bench: Bench) -> None:
     """Records flow while certificates of ten seconds come and go; wrong peers are refused, and said to be."""
-    bootstrap = bench.broker("localhost")
+    bootstrap = bench.broker("localhost", ["enc.tls:1", "enc.ids:1"])
     settings = bench.settings("speaker", f"cipherlane.identity.token.file={bench.token('speaker')}")
     done = run_tls(bench, bootstrap, "enc.tls", 25, settings)
     check(done.returncode == 0, done.stderr)
@@ -234,7 +238,7 @@ def kafka(bench: Bench) -> None:
     check(done.returncode == 1 and "names none of cipherlane.tls.peer.ids" in done.stderr, done.stderr)
     done = run_tls(bench, bootstrap, "enc.ids", 2, settings, "cipherlane.tls.peer.ids=spiffe://dev.cipherlane/**", "security.protocol=plaintext")
     check(done.returncode == 1 and "tls.peer.ids needs" in done.stderr, done.stderr)
-    wrong = bench.broker("elsewhere.example")
+    wrong = bench.broker("elsewhere.example", ["enc.tls:1"])
     settings = bench.settings("lost", f"cipherlane.identity.token.file={bench.token('lost')}")
     done = run_tls(bench, wrong, "enc.tls", 2, settings)
     check(done.returncode == 1 and "hostname mismatch" in done.stderr, done.stderr)
