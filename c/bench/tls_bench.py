@@ -71,7 +71,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="cipherlane-c-bench-") as name:
         bench = Bench(Path(sys.argv[1]).resolve(), Path(name), lifetime="1h")
         try:
-            bench.bootstrap = bench.broker("localhost", [f"clear.{row}{size}:1" for row in ROWS for size in (128, 1024)])
+            bench.bootstrap = bench.broker("localhost", [f"clear.{row}{size}:1" for row in ROWS for size in (128, 1024)], "-Xms1g", "-Xmx1g")  # whose compiler knows AES
             bench.certificate("client", "")
             rows = [row for verb, size, count in CASES for row in measure(bench, verb, size, count)]
         finally:

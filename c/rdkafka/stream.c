@@ -93,32 +93,46 @@ static void keep_rest(cl_stream *one, const uint8_t *data, size_t size)
     }
 }
 
+/* As many TLS records as fill the piece, or are there; *dry says that no more are. */
+static size_t gather(cl_stream *one, uint8_t *piece, bool *dry)
+{
+    size_t size = 0;
+    while (size < CL_STREAM_PIECE) {
+        int got = SSL_read(one->ssl, piece + size, (int)(CL_STREAM_PIECE - size));
+        if (got <= 0) {
+            int why = SSL_get_error(one->ssl, got);
+            if (why == SSL_ERROR_ZERO_RETURN || why == SSL_ERROR_SYSCALL) {
+                one->ended = true; /* the broker's right; librdkafka connects again */
+            } else if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE) {
+                fail(one, tls_reason(one->ssl));
+            }
+            *dry = true;
+            return size;
+        }
+        size += (size_t)got;
+    }
+    return size;
+}
+
 /* From the wire to librdkafka, until one of them has enough. */
 static void bring(cl_stream *one, uint8_t *piece)
 {
-    for (int i = 0; !one->over && give_rest(one); i++) {
+    bool dry = false;
+    for (int i = 0; !one->over && !dry && give_rest(one); i++) {
         if (i == ROUNDS) {
             one->again = true; /* TLS may hold records that epoll knows nothing of */
             return;
         }
-        int got = SSL_read(one->ssl, piece, (int)CL_STREAM_PIECE);
-        if (got <= 0) {
-            int why = SSL_get_error(one->ssl, got);
-            if (why == SSL_ERROR_ZERO_RETURN || why == SSL_ERROR_SYSCALL) {
-                one->over = true; /* the broker's right; librdkafka connects again */
-            } else if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE) {
-                fail(one, tls_reason(one->ssl));
-            }
-            return;
-        }
-        cl_frames_follow(&one->answers, piece, (size_t)got);
-        ssize_t sent = send(one->plain.fd, piece, (size_t)got, MSG_NOSIGNAL);
-        one->over = sent < 0 && errno != EAGAIN && errno != EINTR;
+        size_t size = gather(one, piece, &dry);
+        cl_frames_follow(&one->answers, piece, size);
+        ssize_t sent = size == 0 ? 0 : send(one->plain.fd, piece, size, MSG_NOSIGNAL);
+        one->over = one->over || (sent < 0 && errno != EAGAIN && errno != EINTR);
         size_t taken = sent < 0 ? 0 : (size_t)sent;
-        if (taken < (size_t)got) {
-            keep_rest(one, piece + taken, (size_t)got - taken);
+        if (taken < size) {
+            keep_rest(one, piece + taken, size - taken);
         }
     }
+    one->over = one->over || (one->ended && one->rest_size == 0);
 }
 
 /* How much of librdkafka's requests to take at most: while draining only the rest of the one that has begun. */

@@ -27,7 +27,8 @@ typedef struct cl_stream {
     BIO *out;        /* TLS records for the wire */
     size_t out_sent; /* bytes of them that it took */
     bool open;
-    bool over; /* to be freed */
+    bool over;  /* to be freed */
+    bool ended; /* by the broker: what it sent is still given to librdkafka */
     bool draining;
     bool again;    /* has more to do than one turn */
     uint8_t *rest; /* for librdkafka, which did not take it at once */

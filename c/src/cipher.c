@@ -9,8 +9,10 @@
 #include <openssl/params.h>
 #include <sys/random.h>
 
+/* A program may exit while our threads run: OpenSSL must not be taken away from under them. */
 cl_code cl_algorithms_open(cl_algorithms *algorithms)
 {
+    (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
     algorithms->gcm = EVP_CIPHER_fetch(NULL, "AES-256-GCM", NULL);
     algorithms->block = EVP_CIPHER_fetch(NULL, "AES-256-ECB", NULL);
     algorithms->hkdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
