@@ -38,13 +38,17 @@ public final class Decryptor implements AutoCloseable {
   private static final int MAX_TRIES = 3;
 
   private final SharedKeys shared;
-  private final DerivedKeys derivedKeys;
+  private final DerivedKeys.Reader derivedKeys;
   private final DecryptionKeys keys;
+  private final DecryptionKeys.Reader heldKeys;
+  private final LeaseClock clock;
   private final Duration deadline;
   private final int maxPlaintext;
   private final Numbers numbers;
   private final LongAdder decrypted;
   private final AtomicBoolean closed = new AtomicBoolean();
+  // The last one that was checked; two threads may check the same one twice.
+  private String validTopic;
 
   /**
    * Makes a decryptor that asks the key service.
@@ -62,8 +66,10 @@ public final class Decryptor implements AutoCloseable {
 
   private Decryptor(SharedKeys shared, Configuration configuration) {
     this.shared = shared;
-    this.derivedKeys = shared.derivedKeys();
+    this.derivedKeys = shared.derivedKeys().reader();
     this.keys = shared.decryption();
+    this.heldKeys = keys.reader();
+    this.clock = shared.clock();
     this.deadline = configuration.keys().deadline();
     this.maxPlaintext = configuration.maxPlaintext();
     this.numbers =
@@ -137,10 +143,17 @@ public final class Decryptor implements AutoCloseable {
     if (closed.get()) {
       throw new CipherlaneException(ErrorCode.CLOSED, "the decryptor was closed");
     }
-    TopicName.check(topic);
+    checkTopic(topic);
     return Envelope.isEnvelope(value)
         ? decryptEnvelope(topic, recordKey, value, deadline)
         : plaintext(topic, value, deadline);
+  }
+
+  private void checkTopic(String topic) {
+    if (!topic.equals(validTopic)) {
+      TopicName.check(topic);
+      validTopic = topic;
+    }
   }
 
   private byte[] plaintext(String topic, byte[] value, long deadline) {
@@ -154,22 +167,23 @@ public final class Decryptor implements AutoCloseable {
 
   private byte[] decryptEnvelope(String topic, RecordKey recordKey, byte[] value, long deadline) {
     Envelope envelope = Envelope.parse(value);
-    KeyId kid = envelope.kid();
     if (!envelope.compressed() && envelope.plaintextSize() > maxPlaintext) {
-      throw Encryptor.tooLong(topic, kid, envelope.plaintextSize(), maxPlaintext);
+      throw Encryptor.tooLong(topic, envelope.kid(), envelope.plaintextSize(), maxPlaintext);
     }
     if (envelope.keyBound() && !recordKey.known()) {
       throw new CipherlaneException(
           ErrorCode.RECORD_KEY_UNAVAILABLE,
           topic,
-          kid,
+          envelope.kid(),
           "the record key is bound, and not to be seen here",
           null);
     }
-    byte[] plaintext = decrypt(topic, kid, envelope, recordKey, value, deadline);
+    long began = clock.now();
+    byte[] plaintext = decrypt(topic, envelope, recordKey, value, began, deadline);
     if (envelope.compressed()) {
-      plaintext = decompress(topic, kid, plaintext);
+      plaintext = decompress(topic, envelope.kid(), plaintext);
     }
+    numbers.added().sample(began, clock);
     decrypted.increment();
     return plaintext;
   }
@@ -191,28 +205,31 @@ public final class Decryptor implements AutoCloseable {
 
   private byte[] decrypt(
       String topic,
-      KeyId kid,
       Envelope envelope,
       RecordKey recordKey,
       byte[] value,
+      long began,
       long deadline) {
+    long now = began;
     for (int attempt = 1; ; attempt++) {
       try {
-        DataKey key = keys.get(topic, kid, deadline);
+        DataKey key = heldKeys.get(topic, value, Envelope.KID_OFFSET, now, deadline);
         byte[] aad = aad(envelope, key, recordKey);
-        return derivedKeys.decrypt(kid, key.secret(), aad, value, Envelope.NONCE_OFFSET);
+        return derivedKeys.decrypt(key.kid(), key.secret(), aad, value, Envelope.NONCE_OFFSET);
       } catch (AEADBadTagException e) {
         throw new CipherlaneException(
-            ErrorCode.AUTHENTICATION_FAILED, topic, kid, "the tag does not fit", null);
+            ErrorCode.AUTHENTICATION_FAILED, topic, envelope.kid(), "the tag does not fit", null);
       } catch (IllegalStateException e) {
         if (attempt == MAX_TRIES) {
-          throw new CipherlaneException(ErrorCode.INTERNAL, topic, kid, "the cipher failed", e);
+          throw new CipherlaneException(
+              ErrorCode.INTERNAL, topic, envelope.kid(), "the cipher failed", e);
         }
       } catch (CipherlaneException e) {
         if (e.code() != ErrorCode.LEASE_EXPIRED || attempt == MAX_TRIES) {
           throw e;
         }
       }
+      now = clock.now();
     }
   }
 

@@ -126,7 +126,9 @@ public final class Encryptor implements AutoCloseable {
       refuseIfClosed();
       long now = clock.now();
       try {
-        return encrypt(topic, recordKey, value, keys.get(topic, now), now);
+        byte[] sent = encrypt(topic, recordKey, value, keys.get(topic, now), now);
+        numbers.added().sample(now, clock);
+        return sent;
       } catch (IllegalStateException e) {
         if (attempt == MAX_TRIES) {
           throw new CipherlaneException(ErrorCode.INTERNAL, topic, null, "the cipher failed", e);

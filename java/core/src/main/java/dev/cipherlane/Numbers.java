@@ -28,6 +28,7 @@ public final class Numbers {
   private final Map<Counter, LongAdder> counters = new EnumMap<>(Counter.class);
   private final Map<ErrorCode, LongAdder> failures = new EnumMap<>(ErrorCode.class);
   private final KeyNumbers keys;
+  private final AddedTime added = new AddedTime();
 
   Numbers(Set<Counter> counted, KeyNumbers keys) {
     this.keys = keys;
@@ -35,6 +36,10 @@ public final class Numbers {
     for (ErrorCode code : ErrorCode.values()) {
       failures.put(code, new LongAdder());
     }
+  }
+
+  AddedTime added() {
+    return added;
   }
 
   LongAdder adder(Counter counter) {
@@ -106,6 +111,11 @@ public final class Numbers {
                     Map.of("code", code.code()),
                     "records that ended in this error",
                     adder::sum)));
+    figures.add(
+        figure(
+            "added-nanoseconds",
+            "what encrypting or decrypting adds to a record, a mean of samples; NaN before the first",
+            added::mean));
     figures.add(figure("key-requests-total", "calls to the key service", keys::requests));
     figures.add(
         figure("key-request-failures-total", "calls that ended in an error", keys::failures));

@@ -7,6 +7,7 @@ import dev.cipherlane.keys.KeySource;
 import dev.cipherlane.keys.LeaseClock;
 import dev.cipherlane.keys.Mode;
 import dev.cipherlane.keys.Term;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -75,7 +76,8 @@ class NumbersTest {
             "key-request-failures-total",
             "keys-cached",
             "lease-seconds-left",
-            "certificate-seconds-left");
+            "certificate-seconds-left",
+            "added-nanoseconds");
     assertThat(names(encryptor.numbers())).containsAll(common).contains("records-encrypted-total");
     assertThat(names(encryptor.numbers())).hasSize(common.size() + 1);
     assertThat(names(decryptor.numbers()))
@@ -118,6 +120,17 @@ class NumbersTest {
     assertThatThrownBy(() -> encryptor.encrypt("other", VALUE))
         .hasMessageContaining("key-service-unavailable");
     assertThat(value(encryptor.numbers(), "key-request-failures-total", Map.of())).isEqualTo(1);
+  }
+
+  @Test
+  void tellsWhatARecordTakes() {
+    assertThat(value(encryptor.numbers(), "added-nanoseconds", Map.of())).isNaN();
+    for (int i = 0; i < 100_000; i++) {
+      decrypt("topic", encryptor.encrypt("topic", VALUE));
+    }
+    for (Numbers numbers : List.of(encryptor.numbers(), decryptor.numbers())) {
+      assertThat(value(numbers, "added-nanoseconds", Map.of())).isBetween(50.0, 1e9);
+    }
   }
 
   @Test

@@ -69,6 +69,17 @@ public final class KeyId {
   }
 
   /**
+   * Compares without making an object, which every record would cost.
+   *
+   * @param bytes at least {@code offset + 16} bytes
+   * @param offset where a key id begins
+   * @return whether it is this one
+   */
+  public boolean isAt(byte[] bytes, int offset) {
+    return low == (long) LONGS.get(bytes, offset + 8) && high == (long) LONGS.get(bytes, offset);
+  }
+
+  /**
    * Writes the 16 bytes.
    *
    * @param bytes where to, at least {@code offset + 16} bytes

@@ -18,7 +18,9 @@ public final class Envelope {
   static final byte VERSION = 1;
   static final int VERSION_OFFSET = 2;
   static final int FLAGS_OFFSET = 3;
-  static final int KID_OFFSET = 4;
+
+  /** Where the key id begins. */
+  public static final int KID_OFFSET = 4;
 
   /** Where the nonce begins, which is also the size of what stands before it, in bytes. */
   public static final int NONCE_OFFSET = 20;

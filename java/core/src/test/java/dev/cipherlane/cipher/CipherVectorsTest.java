@@ -84,7 +84,9 @@ class CipherVectorsTest {
     byte[] in = Arrays.copyOf(nonce, nonce.length + ciphertext.length);
     System.arraycopy(ciphertext, 0, in, nonce.length, ciphertext.length);
     Secret key = Secret.take(VectorFile.bytes(input, "key"));
-    return new DerivedKeys().decrypt(KeyId.of(key), key, VectorFile.bytes(input, "aad"), in, 0);
+    return new DerivedKeys()
+        .reader()
+        .decrypt(KeyId.of(key), key, VectorFile.bytes(input, "aad"), in, 0);
   }
 
   static List<Vector> encrypting() throws IOException {

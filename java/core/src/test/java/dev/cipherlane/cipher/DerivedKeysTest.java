@@ -15,6 +15,7 @@ class DerivedKeysTest {
   private static final byte[] PLAINTEXT = {2, 3};
 
   private final DerivedKeys derived = new DerivedKeys();
+  private final DerivedKeys.Reader reader = derived.reader();
   private final Secret key = Secret.take(TestKeys.bytes());
   private final KeyId kid = KeyId.of(key);
 
@@ -29,10 +30,10 @@ class DerivedKeysTest {
     List<byte[]> all = new ArrayList<>();
     for (int i = 0; i < DerivedKeys.MAX + 100; i++) {
       all.add(encrypted());
-      assertThat(derived.decrypt(kid, key, AAD, all.get(i), 0)).isEqualTo(PLAINTEXT);
+      assertThat(reader.decrypt(kid, key, AAD, all.get(i), 0)).isEqualTo(PLAINTEXT);
     }
     assertThat(derived.size()).isEqualTo(DerivedKeys.MAX);
-    assertThat(derived.decrypt(kid, key, AAD, all.get(0), 0)).isEqualTo(PLAINTEXT);
+    assertThat(reader.decrypt(kid, key, AAD, all.get(0), 0)).isEqualTo(PLAINTEXT);
   }
 
   @Test
@@ -41,7 +42,7 @@ class DerivedKeysTest {
     for (int i = 0; i < 10; i++) {
       byte[] out = new byte[PLAINTEXT.length + 40];
       session.tryEncrypt(AAD, PLAINTEXT, out, 0, 0);
-      derived.decrypt(kid, key, AAD, out, 0);
+      reader.decrypt(kid, key, AAD, out, 0);
     }
     assertThat(derived.size()).isEqualTo(1);
   }
@@ -52,12 +53,12 @@ class DerivedKeysTest {
     Secret other = Secret.take(TestKeys.bytes());
     byte[] otherValue = new byte[PLAINTEXT.length + 40];
     EncryptingSession.begin(other, 0).tryEncrypt(AAD, PLAINTEXT, otherValue, 0, 0);
-    derived.decrypt(kid, key, AAD, value, 0);
-    derived.decrypt(KeyId.of(other), other, AAD, otherValue, 0);
+    reader.decrypt(kid, key, AAD, value, 0);
+    reader.decrypt(KeyId.of(other), other, AAD, otherValue, 0);
     key.destroy();
     derived.forget(kid);
     assertThat(derived.size()).isEqualTo(1);
-    assertThatThrownBy(() -> derived.decrypt(kid, key, AAD, value, 0))
+    assertThatThrownBy(() -> reader.decrypt(kid, key, AAD, value, 0))
         .isInstanceOf(IllegalStateException.class);
   }
 
@@ -67,9 +68,9 @@ class DerivedKeysTest {
     for (int bit = 0; bit < 8 * value.length; bit++) {
       byte[] changed = value.clone();
       changed[bit / 8] ^= (byte) (1 << (bit % 8));
-      assertThatThrownBy(() -> derived.decrypt(kid, key, AAD, changed, 0))
+      assertThatThrownBy(() -> reader.decrypt(kid, key, AAD, changed, 0))
           .isInstanceOf(AEADBadTagException.class);
     }
-    assertThat(derived.decrypt(kid, key, AAD, value, 0)).isEqualTo(PLAINTEXT);
+    assertThat(reader.decrypt(kid, key, AAD, value, 0)).isEqualTo(PLAINTEXT);
   }
 }

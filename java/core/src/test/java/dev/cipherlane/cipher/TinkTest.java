@@ -67,7 +67,7 @@ class TinkTest {
   void weOpenWhatTinkWrites() throws Exception {
     byte[] key = TestKeys.bytes();
     byte[] aad = bytes(300);
-    DerivedKeys derived = new DerivedKeys();
+    DerivedKeys.Reader derived = new DerivedKeys().reader();
     for (int i = 0; i < 20; i++) {
       byte[] plaintext = bytes(5000);
       byte[] in = tink(key).encrypt(plaintext, aad);
