@@ -12,6 +12,7 @@ import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 
 /**
  * Runs Kafka's own {@code ProducerPerformance}, with a payload file, and {@code
@@ -24,10 +25,14 @@ import java.util.Map;
  */
 public final class BenchKafka {
   private static final int ROUNDS = Integer.getInteger("rounds", 5);
-  private static final int WARM_UPS = 3;
+  private static final int MIN_WARM_UPS = 3;
+  private static final int MAX_WARM_UPS = 10;
+  // Of a client's CPU time: when its compilers do less in a run, its code is what it will be.
+  private static final double COMPILED = 0.05;
   private static final int PAYLOADS = 1_000;
   // Those of Kafka's scripts kafka-server-start and kafka-run-class.
-  private static final List<String> BROKER_FLAGS = List.of("-Xms1g", "-Xmx1g", "-XX:+UseG1GC");
+  private static final List<String> BROKER_FLAGS =
+      Stream.concat(Stream.of("-Xms1g", "-Xmx1g", "-XX:+UseG1GC"), Cpu.FLAGS.stream()).toList();
   private static final String RETENTION_BYTES = "log.retention.bytes=536870912";
   private static final String SEGMENT_BYTES = "log.segment.bytes=134217728";
 
@@ -61,13 +66,21 @@ public final class BenchKafka {
     }
   }
 
-  /** One run's figures: CPU microseconds per record of both processes, and records per second. */
-  record Run(double client, double broker, double throughput) {
+  /**
+   * One run's figures: CPU microseconds per record of both processes without compiling, those of
+   * the client's compilers, and records per second.
+   */
+  record Run(double client, double broker, double compiling, double throughput) {
+    boolean compiled() {
+      return compiling < COMPILED * client;
+    }
+
     Map<String, Double> figures() {
       Map<String, Double> figures = new LinkedHashMap<>();
       figures.put(Report.VALUE, client + broker);
       figures.put("client", client);
       figures.put("broker", broker);
+      figures.put("compiling", compiling);
       figures.put("records_per_second", throughput);
       return figures;
     }
@@ -121,17 +134,41 @@ public final class BenchKafka {
         fill(each, row, clients.get(row), payload);
       }
     }
-    for (int round = -WARM_UPS; round < ROUNDS; round++) {
+    warmUp(each, clients, configurations, payload);
+    for (int round = 0; round < ROUNDS; round++) {
       for (Row row : order(round)) {
-        String command = each.command(row, configurations.get(row), payload);
-        Run run = clients.get(row).run(command, each.records());
-        progress(each, row, round, run);
-        if (round >= 0) {
-          runs.get(row.label()).add(run.figures());
-        }
+        Run run = run(each, row, clients, configurations, payload);
+        progress(each, row, "run " + (round + 1), run);
+        runs.get(row.label()).add(run.figures());
       }
     }
     return runs;
+  }
+
+  /** Until both clients are compiled, or as compiled as they get. */
+  private static void warmUp(
+      Case each, Map<Row, ClientProcess> clients, Map<Row, Path> configurations, Path payload)
+      throws IOException {
+    boolean compiled = false;
+    for (int round = 0; round < MIN_WARM_UPS || (!compiled && round < MAX_WARM_UPS); round++) {
+      compiled = true;
+      for (Row row : order(round)) {
+        Run run = run(each, row, clients, configurations, payload);
+        progress(each, row, "warm-up", run);
+        compiled &= run.compiled();
+      }
+    }
+  }
+
+  private static Run run(
+      Case each,
+      Row row,
+      Map<Row, ClientProcess> clients,
+      Map<Row, Path> configurations,
+      Path payload)
+      throws IOException {
+    String command = each.command(row, configurations.get(row), payload);
+    return clients.get(row).run(command, each.records());
   }
 
   private void fill(Case each, Row row, ClientProcess client, Path payload) throws IOException {
@@ -143,20 +180,23 @@ public final class BenchKafka {
     return Settings.of(folder, broker, keyService, operation, row);
   }
 
-  private static List<Row> order(int round) {
+  /** Another row first each time. */
+  static List<Row> order(int round) {
     return round % 2 == 0
         ? List.of(Row.PLAINTEXT, Row.ENCRYPTED)
         : List.of(Row.ENCRYPTED, Row.PLAINTEXT);
   }
 
-  private static void progress(Case each, Row row, int round, Run run) {
+  private static void progress(Case each, Row row, String what, Run run) {
     System.err.printf(
-        "%-22s %-9s %s  client %6.2f  broker %6.2f  CPU us per record  %9.0f records/s%n",
+        "%-22s %-9s %-7s  client %6.2f  broker %6.2f  (compiling %5.2f)  CPU us per record"
+            + "  %9.0f records/s%n",
         each.name(),
         row.label(),
-        round < 0 ? "warm-up" : "run " + (round + 1),
+        what,
         run.client(),
         run.broker(),
+        run.compiling(),
         run.throughput());
   }
 }

@@ -49,6 +49,7 @@ final class ClientProcess implements AutoCloseable {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(List.of("-Xms512m", "-Xmx512m", "-XX:+UseG1GC"));
+    command.addAll(Cpu.FLAGS);
     command.addAll(FLAGS);
     command.addAll(List.of("-cp", classPath()));
     command.add(ClientMain.class.getName());
@@ -65,17 +66,21 @@ final class ClientProcess implements AutoCloseable {
 
   /** Has the client do one run, and returns what that cost. */
   BenchKafka.Run run(String command, int records) throws IOException {
-    double client = cpuNanos(process.pid());
-    double server = cpuNanos(broker);
+    Cpu client = Cpu.of(process.pid());
+    Cpu server = Cpu.of(broker);
     long begin = System.nanoTime();
     commands.write(command + "\n");
     commands.flush();
     awaitDone();
+    double seconds = (System.nanoTime() - begin) / NANOS_PER_SECOND;
     double micros = NANOS_PER_MICRO * records;
+    client = Cpu.of(process.pid()).since(client);
+    server = Cpu.of(broker).since(server);
     return new BenchKafka.Run(
-        (cpuNanos(process.pid()) - client) / micros,
-        (cpuNanos(broker) - server) / micros,
-        records / ((System.nanoTime() - begin) / NANOS_PER_SECOND));
+        client.work() / micros,
+        server.work() / micros,
+        client.compiling() / micros,
+        records / seconds);
   }
 
   private void awaitDone() throws IOException {
@@ -85,13 +90,6 @@ final class ClientProcess implements AutoCloseable {
       }
     }
     throw new IOException("the client ended early");
-  }
-
-  private static double cpuNanos(long pid) throws IOException {
-    return ProcessHandle.of(pid)
-        .flatMap(handle -> handle.info().totalCpuDuration())
-        .orElseThrow(() -> new IOException("process " + pid + " is gone"))
-        .toNanos();
   }
 
   @Override

@@ -21,7 +21,14 @@ final class KeyServiceProcess implements AutoCloseable {
       topics:
         - topics: ["bench-*"]
           mode: encrypt
+      rotation:
+        - scopes: ["bench-rotated-*"]
+          records: 1
       grants:
+        - principals: ["spiffe://dev.cipherlane/producer"]
+          actions: [encrypt]
+          topics: ["bench-renewed-*", "bench-rotated-*"]
+          lease: {expires_in: 10s, refresh_in: 1s}
         - principals: ["spiffe://dev.cipherlane/producer"]
           actions: [encrypt]
           topics: ["bench-*"]

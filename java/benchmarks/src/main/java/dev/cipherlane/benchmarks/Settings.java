@@ -7,11 +7,14 @@ import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** Files that the benchmark makes and removes. */
 final class Settings {
@@ -44,6 +47,19 @@ final class Settings {
       settings.putAll(keyService.settings(consumes ? "consumer" : "producer"));
     }
     return write(folder.resolve(operation.label() + "-" + row.label() + ".properties"), settings);
+  }
+
+  /** A producer in this Java machine. */
+  static KafkaProducer<byte[], byte[]> producer(
+      BrokerProcess broker, KeyServiceProcess keyService, BenchKafka.Row row) {
+    Map<String, Object> settings = new HashMap<>();
+    settings.put("bootstrap.servers", broker.bootstrap());
+    settings.put("acks", "1");
+    if (row == BenchKafka.Row.ENCRYPTED) {
+      settings.put("interceptor.classes", ENCRYPTING);
+      settings.putAll(keyService.settings("producer"));
+    }
+    return new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer());
   }
 
   private static void add(Map<String, String> settings, String more) {
