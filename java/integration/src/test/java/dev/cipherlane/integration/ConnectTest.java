@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.cipherlane.kafka.DecryptingConsumerInterceptor;
 import dev.cipherlane.kafka.EncryptingConverter;
 import dev.cipherlane.kafka.EncryptingProducerInterceptor;
+import dev.cipherlane.testing.KafkaClients;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -57,7 +58,7 @@ class ConnectTest {
 
   private static Map<String, Object> withConverter(Map<String, Object> connector) {
     Map<String, Object> settings =
-        Real.with(
+        KafkaClients.with(
             connector,
             "producer.override.interceptor.classes",
             "",

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.cipherlane.kafka.EncryptingConverter;
+import dev.cipherlane.testing.KafkaClients;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.UUID;
@@ -32,8 +33,9 @@ class ConverterTest {
   }
 
   private static Map<String, Object> settings(Object... more) {
-    return Real.with(
-        Real.with(Real.cipherlane(), "cipherlane.value.converter", StringConverter.class.getName()),
+    return KafkaClients.with(
+        KafkaClients.with(
+            Real.cipherlane(), "cipherlane.value.converter", StringConverter.class.getName()),
         more);
   }
 

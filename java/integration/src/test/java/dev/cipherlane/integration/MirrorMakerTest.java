@@ -3,6 +3,7 @@ package dev.cipherlane.integration;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.cipherlane.testing.KafkaClients;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
@@ -60,7 +61,7 @@ class MirrorMakerTest {
     String canary = "canary " + UUID.randomUUID();
     try (KafkaProducer<byte[], byte[]> producer =
         new KafkaProducer<>(
-            Real.with(Real.producing(), "cipherlane.record.key.topics", "mirrored"))) {
+            KafkaClients.with(Real.producing(), "cipherlane.record.key.topics", "mirrored"))) {
       for (int i = 0; i < 20; i++) {
         byte[] key = i == 0 ? null : Real.bytes("key " + i);
         producer.send(new ProducerRecord<>("mirrored", key, Real.bytes(canary + i))).get();

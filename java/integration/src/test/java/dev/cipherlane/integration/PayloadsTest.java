@@ -9,6 +9,7 @@ import com.google.protobuf.Struct;
 import com.google.protobuf.Value;
 import dev.cipherlane.kafka.DecryptingDeserializer;
 import dev.cipherlane.kafka.EncryptingSerializer;
+import dev.cipherlane.testing.KafkaClients;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -113,7 +114,7 @@ class PayloadsTest {
       throws Exception {
     try (KafkaProducer<byte[], T> producer =
             new KafkaProducer<>(
-                Real.with(
+                KafkaClients.with(
                     Real.producing(),
                     "interceptor.classes",
                     "",
@@ -123,7 +124,7 @@ class PayloadsTest {
                     serializer));
         KafkaConsumer<byte[], T> consumer =
             new KafkaConsumer<>(
-                Real.with(
+                KafkaClients.with(
                     Real.consuming(),
                     "interceptor.classes",
                     "",
@@ -132,7 +133,7 @@ class PayloadsTest {
                     "cipherlane.value.deserializer",
                     deserializer))) {
       producer.send(new ProducerRecord<>(topic, value)).get();
-      assertThat(Real.read(consumer, topic, 1).get(0).value()).isEqualTo(value);
+      assertThat(KafkaClients.read(consumer, topic, 1).get(0).value()).isEqualTo(value);
     }
     Real.assertEnvelopes(topic, 1);
     Real.assertNotStored(List.of(canary));

@@ -4,14 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.cipherlane.kafka.DecryptingConsumerInterceptor;
 import dev.cipherlane.kafka.EncryptingProducerInterceptor;
+import dev.cipherlane.testing.KafkaClients;
 import dev.cipherlane.testing.Platform;
 import dev.cipherlane.testing.SegmentScanner;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
@@ -20,8 +19,6 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
-import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.junit.jupiter.api.extension.BeforeAllCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 
@@ -51,8 +48,6 @@ final class Real implements BeforeAllCallback {
           actions: [encrypt, decrypt]
           topics: ["*"]
       """;
-
-  private static final Duration WAIT = Duration.ofSeconds(40);
 
   private static Platform running;
 
@@ -86,7 +81,7 @@ final class Real implements BeforeAllCallback {
 
   /** For machines that do much else at the same time. */
   private static Map<String, Object> patient(Map<String, Object> settings) {
-    return with(settings, "cipherlane.keys.deadline.ms", "40000");
+    return KafkaClients.with(settings, "cipherlane.keys.deadline.ms", "40000");
   }
 
   /** The same as names and values in turn. */
@@ -101,45 +96,16 @@ final class Real implements BeforeAllCallback {
     return settings.toArray();
   }
 
-  /** Adds names and values in turn. */
-  static Map<String, Object> with(Map<String, Object> settings, Object... more) {
-    Map<String, Object> all = new HashMap<>(settings);
-    for (int i = 0; i < more.length; i += 2) {
-      all.put((String) more[i], more[i + 1]);
-    }
-    return all;
-  }
-
   static Map<String, Object> producing() {
-    return with(
-        cipherlane(),
-        "bootstrap.servers",
-        bootstrap(),
-        "key.serializer",
-        ByteArraySerializer.class.getName(),
-        "value.serializer",
-        ByteArraySerializer.class.getName(),
-        "interceptor.classes",
-        EncryptingProducerInterceptor.class.getName());
+    return KafkaClients.with(
+        KafkaClients.producing(bootstrap(), EncryptingProducerInterceptor.class.getName()),
+        cipherlane());
   }
 
   static Map<String, Object> consuming() {
-    return with(
-        cipherlane(),
-        "bootstrap.servers",
-        bootstrap(),
-        "group.id",
-        "group-" + UUID.randomUUID(),
-        "auto.offset.reset",
-        "earliest",
-        "enable.auto.commit",
-        "false",
-        "key.deserializer",
-        ByteArrayDeserializer.class.getName(),
-        "value.deserializer",
-        ByteArrayDeserializer.class.getName(),
-        "interceptor.classes",
-        DecryptingConsumerInterceptor.class.getName());
+    return KafkaClients.with(
+        KafkaClients.consuming(bootstrap(), DecryptingConsumerInterceptor.class.getName()),
+        cipherlane());
   }
 
   /** Counts what a topic holds. */
@@ -151,34 +117,18 @@ final class Real implements BeforeAllCallback {
     return consumer.endOffsets(partitions).values().stream().mapToLong(Long::longValue).sum();
   }
 
-  /** Reads as many records as there should be, and then looks whether there is one more. */
-  static <K, V> List<ConsumerRecord<K, V>> read(
-      KafkaConsumer<K, V> consumer, String topic, int count) {
-    consumer.assign(
-        consumer.partitionsFor(topic).stream()
-            .map(partition -> new TopicPartition(topic, partition.partition()))
-            .toList());
-    List<ConsumerRecord<K, V>> records = new ArrayList<>();
-    long end = System.nanoTime() + WAIT.toNanos();
-    while (records.size() < count && System.nanoTime() < end) {
-      consumer.poll(Duration.ofMillis(200)).forEach(records::add);
-    }
-    consumer.poll(Duration.ofMillis(200)).forEach(records::add);
-    return records;
-  }
-
   /** What a byte consumer with the interceptor reads of a topic. */
   static List<ConsumerRecord<byte[], byte[]>> decrypted(String topic, int count) {
     try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(consuming())) {
-      return read(consumer, topic, count);
+      return KafkaClients.read(consumer, topic, count);
     }
   }
 
   /** What the broker stores in a topic. */
   static List<ConsumerRecord<byte[], byte[]>> stored(String topic, int count) {
     try (KafkaConsumer<byte[], byte[]> consumer =
-        new KafkaConsumer<>(with(consuming(), "interceptor.classes", ""))) {
-      return read(consumer, topic, count);
+        new KafkaConsumer<>(KafkaClients.consuming(bootstrap(), ""))) {
+      return KafkaClients.read(consumer, topic, count);
     }
   }
 
@@ -200,7 +150,7 @@ final class Real implements BeforeAllCallback {
   static void assertNotStored(Collection<String> canaries) throws Exception {
     String control = "control " + UUID.randomUUID();
     try (KafkaProducer<byte[], byte[]> plain =
-        new KafkaProducer<>(with(producing(), "interceptor.classes", ""))) {
+        new KafkaProducer<>(KafkaClients.producing(bootstrap(), ""))) {
       plain.send(new ProducerRecord<>("control", bytes(control))).get();
     }
     List<byte[]> patterns = new ArrayList<>();

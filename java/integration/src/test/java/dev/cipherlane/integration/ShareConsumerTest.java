@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.cipherlane.kafka.DecryptingDeserializer;
 import dev.cipherlane.kafka.RecordDecryptionException;
+import dev.cipherlane.testing.KafkaClients;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -33,7 +34,7 @@ class ShareConsumerTest {
 
   private Map<String, Object> settings() {
     Map<String, Object> settings =
-        Real.with(
+        KafkaClients.with(
             Real.consuming(),
             "group.id",
             group,
@@ -64,7 +65,8 @@ class ShareConsumerTest {
 
   private void write(String interceptor, String... values) throws Exception {
     try (KafkaProducer<byte[], byte[]> producer =
-        new KafkaProducer<>(Real.with(Real.producing(), "interceptor.classes", interceptor))) {
+        new KafkaProducer<>(
+            KafkaClients.with(Real.producing(), "interceptor.classes", interceptor))) {
       for (String value : values) {
         producer.send(new ProducerRecord<>(topic, Real.bytes(value))).get();
       }
@@ -116,7 +118,8 @@ class ShareConsumerTest {
   @Test
   void interceptorsAreRefusedByKafkaItself() {
     Map<String, Object> settings =
-        Real.with(settings(), "interceptor.classes", Real.consuming().get("interceptor.classes"));
+        KafkaClients.with(
+            settings(), "interceptor.classes", Real.consuming().get("interceptor.classes"));
     assertThatThrownBy(() -> new KafkaShareConsumer<byte[], String>(settings).close())
         .isInstanceOf(KafkaException.class)
         .hasStackTraceContaining("interceptor.classes");

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.cipherlane.kafka.DecryptingConsumerInterceptor;
 import dev.cipherlane.kafka.EncryptingProducerInterceptor;
+import dev.cipherlane.testing.KafkaClients;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -132,8 +133,9 @@ class StreamsTest {
   private Map<String, String> latest() {
     Map<String, String> latest = new HashMap<>();
     try (KafkaConsumer<byte[], byte[]> consumer =
-        new KafkaConsumer<>(Real.with(Real.consuming(), "isolation.level", "read_committed"))) {
-      for (ConsumerRecord<byte[], byte[]> record : Real.read(consumer, output, PATIENTS)) {
+        new KafkaConsumer<>(
+            KafkaClients.with(Real.consuming(), "isolation.level", "read_committed"))) {
+      for (ConsumerRecord<byte[], byte[]> record : KafkaClients.read(consumer, output, PATIENTS)) {
         latest.put(Real.string(record.key()), Real.string(record.value()));
       }
     }

@@ -2,6 +2,7 @@ package dev.cipherlane.integration;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.cipherlane.testing.KafkaClients;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -26,12 +27,12 @@ class TransactionsTest {
   private final String input = "input-" + UUID.randomUUID();
   private final String output = "output-" + UUID.randomUUID();
   private final Map<String, Object> committed =
-      Real.with(Real.consuming(), "isolation.level", "read_committed");
+      KafkaClients.with(Real.consuming(), "isolation.level", "read_committed");
 
   private static KafkaProducer<byte[], byte[]> transactional() {
     KafkaProducer<byte[], byte[]> producer =
         new KafkaProducer<>(
-            Real.with(Real.producing(), "transactional.id", UUID.randomUUID().toString()));
+            KafkaClients.with(Real.producing(), "transactional.id", UUID.randomUUID().toString()));
     producer.initTransactions();
     return producer;
   }
@@ -46,7 +47,7 @@ class TransactionsTest {
       producer.beginTransaction();
       producer.send(new ProducerRecord<>(input, Real.bytes("committed"))).get();
       producer.commitTransaction();
-      assertThat(Real.read(consumer, input, 1))
+      assertThat(KafkaClients.read(consumer, input, 1))
           .extracting(record -> Real.string(record.value()))
           .containsExactly("committed");
     }
@@ -60,7 +61,7 @@ class TransactionsTest {
         IntStream.range(0, RECORDS).mapToObj(i -> UUID.randomUUID() + " " + i).toList();
     writeInput(canaries);
     Map<String, Object> reading =
-        Real.with(committed, "max.poll.records", 7, "cipherlane.failure.action", "skip");
+        KafkaClients.with(committed, "max.poll.records", 7, "cipherlane.failure.action", "skip");
     try (KafkaProducer<byte[], byte[]> producer = transactional()) {
       int attempts = 0;
       while (committedOffset(reading) < RECORDS + 1) {
@@ -70,7 +71,9 @@ class TransactionsTest {
     }
     try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(committed)) {
       List<String> copied =
-          Real.read(consumer, output, RECORDS).stream().map(r -> Real.string(r.value())).toList();
+          KafkaClients.read(consumer, output, RECORDS).stream()
+              .map(r -> Real.string(r.value()))
+              .toList();
       assertThat(copied).hasSize(RECORDS);
       assertThat(new TreeSet<>(copied)).isEqualTo(new TreeSet<>(canaries));
     }
@@ -81,7 +84,7 @@ class TransactionsTest {
   private void writeInput(List<String> values) throws Exception {
     try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(Real.producing());
         KafkaProducer<byte[], byte[]> plain =
-            new KafkaProducer<>(Real.with(Real.producing(), "interceptor.classes", ""))) {
+            new KafkaProducer<>(KafkaClients.with(Real.producing(), "interceptor.classes", ""))) {
       for (String value : values) {
         if (value.endsWith(" 30")) {
           plain.send(new ProducerRecord<>(input, Real.bytes("injected"))).get();

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.google.gson.Gson;
 import dev.cipherlane.Encryptor;
 import dev.cipherlane.testing.BrokerProcess;
+import dev.cipherlane.testing.KafkaClients;
 import java.io.File;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -210,7 +211,7 @@ class ConsoleToolsTest {
 
   private List<String> decrypted(int count) {
     try (KafkaConsumer<byte[], byte[]> consumer = Clients.consumer()) {
-      return Clients.read(consumer, topic, count).stream()
+      return KafkaClients.read(consumer, topic, count).stream()
           .map(ConsumerRecord::value)
           .map(value -> new String(value, StandardCharsets.UTF_8))
           .toList();

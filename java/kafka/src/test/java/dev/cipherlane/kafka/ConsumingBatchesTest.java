@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.cipherlane.ErrorCode;
 import dev.cipherlane.TestKeys;
+import dev.cipherlane.testing.KafkaClients;
 import dev.cipherlane.testing.KeyServiceProcess;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -75,7 +76,7 @@ class ConsumingBatchesTest {
   /** Polls until one poll brings everything: the topic holds it already. */
   private ConsumerRecords<byte[], byte[]> pollAll(
       KafkaConsumer<byte[], byte[]> consumer, int count) {
-    Clients.assign(consumer, topic);
+    KafkaClients.assign(consumer, topic);
     for (int attempt = 0; attempt < 20; attempt++) {
       ConsumerRecords<byte[], byte[]> batch = consumer.poll(Duration.ofSeconds(5));
       if (batch.count() == count) {
@@ -106,7 +107,7 @@ class ConsumingBatchesTest {
     }
     TopicPartition partition = new TopicPartition(topic, 0);
     try (KafkaConsumer<byte[], byte[]> consumer = Clients.consumer()) {
-      for (ConsumerRecord<byte[], byte[]> record : Clients.read(consumer, topic, 2)) {
+      for (ConsumerRecord<byte[], byte[]> record : KafkaClients.read(consumer, topic, 2)) {
         try {
           assertThat(record.value()).isNotNull();
         } catch (RecordDecryptionException e) {
@@ -127,7 +128,7 @@ class ConsumingBatchesTest {
       })
   void deserializersOfOtherTypesAreRefused(String deserializer) { // CL-KAF-004
     Map<String, Object> settings =
-        Clients.with(
+        KafkaClients.with(
             Clients.consuming(Cluster.keyService().settings("consumer")),
             "value.deserializer",
             deserializer);
@@ -176,7 +177,7 @@ class ConsumingBatchesTest {
             new KafkaConsumer<>(Clients.consuming(service.settings("consumer")))) {
       Clients.send(producer, new ProducerRecord<>(topic, text("value")));
       service.kill();
-      ConsumerRecord<byte[], byte[]> record = Clients.read(consumer, topic, 1).get(0);
+      ConsumerRecord<byte[], byte[]> record = KafkaClients.read(consumer, topic, 1).get(0);
       assertThat(catchThrowableOfType(RecordDecryptionException.class, record::value).code())
           .isEqualTo(ErrorCode.KEY_SERVICE_UNAVAILABLE);
       service.start();

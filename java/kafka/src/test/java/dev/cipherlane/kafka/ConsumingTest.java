@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.cipherlane.ErrorCode;
+import dev.cipherlane.testing.KafkaClients;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
@@ -79,7 +80,7 @@ class ConsumingTest {
       Clients.send(producer, List.of(bad, new ProducerRecord<>(topic, good)));
     }
     try (KafkaConsumer<byte[], byte[]> consumer = Clients.consumer()) {
-      List<ConsumerRecord<byte[], byte[]>> records = Clients.read(consumer, topic, 3);
+      List<ConsumerRecord<byte[], byte[]>> records = KafkaClients.read(consumer, topic, 3);
       assertThat(records).extracting(ConsumerRecord::offset).containsExactly(0L, 1L, 2L);
       assertThat(records.get(0).value()).isEqualTo(text("first"));
       assertThat(records.get(2).value()).isEqualTo(text("first"));
@@ -127,7 +128,7 @@ class ConsumingTest {
     try (KafkaProducer<byte[], byte[]> producer = Clients.plainProducer();
         KafkaConsumer<byte[], byte[]> consumer = Clients.consumer()) {
       Clients.send(producer, new ProducerRecord<>(other, copied));
-      assertThat(Clients.read(consumer, other, 1).get(0).value()).isEqualTo(text("copied"));
+      assertThat(KafkaClients.read(consumer, other, 1).get(0).value()).isEqualTo(text("copied"));
     }
   }
 
@@ -153,7 +154,7 @@ class ConsumingTest {
     try (KafkaProducer<byte[], byte[]> producer = Clients.plainProducer();
         KafkaConsumer<byte[], byte[]> consumer = Clients.consumer()) {
       Clients.send(producer, new ProducerRecord<>(topic, stored));
-      ConsumerRecord<byte[], byte[]> record = Clients.read(consumer, topic, 1).get(0);
+      ConsumerRecord<byte[], byte[]> record = KafkaClients.read(consumer, topic, 1).get(0);
       return catchThrowableOfType(RecordDecryptionException.class, record::value);
     }
   }
@@ -164,7 +165,7 @@ class ConsumingTest {
         KafkaConsumer<byte[], byte[]> consumer = Clients.consumer()) {
       Clients.send(producer, new ProducerRecord<>(topic, text("k"), null));
       Clients.send(producer, new ProducerRecord<>(topic, text("k"), new byte[0]));
-      List<ConsumerRecord<byte[], byte[]>> records = Clients.read(consumer, topic, 2);
+      List<ConsumerRecord<byte[], byte[]>> records = KafkaClients.read(consumer, topic, 2);
       assertThat(records.get(0).value()).isNull();
       assertThat(records.get(1).value()).isEmpty();
       assertThat(records.get(1).serializedValueSize()).isZero();
@@ -179,7 +180,7 @@ class ConsumingTest {
         KafkaConsumer<byte[], byte[]> consumer = Clients.consumer()) {
       Clients.send(producer, new ProducerRecord<>(migrating, text("old")));
       Clients.send(producer, new ProducerRecord<>(migrating, Arrays.copyOf(envelope, 30)));
-      List<ConsumerRecord<byte[], byte[]>> records = Clients.read(consumer, migrating, 3);
+      List<ConsumerRecord<byte[], byte[]>> records = KafkaClients.read(consumer, migrating, 3);
       assertThat(records.get(0).value()).isEqualTo(text("new"));
       assertThat(records.get(1).value()).isEqualTo(text("old"));
       assertThatThrownBy(() -> records.get(2).value()).hasMessageContaining("envelope-too-short");

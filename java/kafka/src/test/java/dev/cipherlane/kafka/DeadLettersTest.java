@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.cipherlane.ErrorCode;
+import dev.cipherlane.testing.KafkaClients;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -44,14 +45,14 @@ class DeadLettersTest {
     List<FailureActionsTest.Bad> bad = FailureActionsTest.bad(good);
     writeBad(bad);
     try (KafkaConsumer<byte[], byte[]> consumer = consumer("client.id", topic)) {
-      List<ConsumerRecord<byte[], byte[]>> read = Clients.read(consumer, topic, 1);
+      List<ConsumerRecord<byte[], byte[]>> read = KafkaClients.read(consumer, topic, 1);
       assertThat(read).extracting(record -> string(record.value())).containsExactly("good");
       assertThat(Jmx.consumer(topic, "dead-lettered-total")).isEqualTo(bad.size());
       assertThat(consumer.assignment().stream().mapToLong(consumer::position).sum())
           .isEqualTo(bad.size() + 1L);
     }
     try (KafkaConsumer<byte[], byte[]> plain = Clients.plainConsumer()) {
-      List<ConsumerRecord<byte[], byte[]>> found = Clients.read(plain, letters, bad.size());
+      List<ConsumerRecord<byte[], byte[]>> found = KafkaClients.read(plain, letters, bad.size());
       assertThat(found).hasSize(bad.size());
       found.forEach(letter -> assertLetter(letter, bad));
     }
@@ -108,11 +109,12 @@ class DeadLettersTest {
     try (KafkaConsumer<byte[], byte[]> narrow =
             consumer("cipherlane.max.plaintext.bytes", "5", "client.id", shared);
         KafkaConsumer<byte[], byte[]> wide = Clients.consumer()) {
-      assertThat(Clients.read(narrow, shared, 0)).isEmpty();
+      assertThat(KafkaClients.read(narrow, shared, 0)).isEmpty();
       while (Jmx.consumer(shared, "dead-lettered-total") < 1) {
         assertThat(narrow.poll(java.time.Duration.ofMillis(200)).isEmpty()).isTrue();
       }
-      ConsumerRecord<byte[], byte[]> letter = Clients.read(wide, shared + ".dead-letter", 1).get(0);
+      ConsumerRecord<byte[], byte[]> letter =
+          KafkaClients.read(wide, shared + ".dead-letter", 1).get(0);
       assertThat(string(letter.value())).isEqualTo("rather long");
       assertThat(string(letter.headers().lastHeader(PREFIX).value()))
           .isEqualTo("plaintext-too-long");
@@ -127,7 +129,7 @@ class DeadLettersTest {
         KafkaConsumer<byte[], byte[]> consumer = consumer("cipherlane.dead.letter.topic", all)) {
       Clients.send(plain, new ProducerRecord<>(topic, ConsumingTest.set(good, 2, 9)));
       Clients.send(plain, new ProducerRecord<>(topic, good));
-      assertThat(Clients.read(consumer, topic, 2))
+      assertThat(KafkaClients.read(consumer, topic, 2))
           .extracting(ConsumerRecord::offset)
           .containsExactly(0L, 2L);
       assertThat(Clients.stored(all, 1)).hasSize(1);
@@ -148,7 +150,7 @@ class DeadLettersTest {
         KafkaConsumer<byte[], byte[]> consumer =
             consumer("cipherlane.dead.letter.topic", deadLetterTopic)) {
       Clients.send(plain, new ProducerRecord<>(topic, ConsumingTest.set(good, 2, 9)));
-      List<ConsumerRecord<byte[], byte[]>> records = Clients.read(consumer, topic, 2);
+      List<ConsumerRecord<byte[], byte[]>> records = KafkaClients.read(consumer, topic, 2);
       assertThat(records).hasSize(2);
       assertThat(records.get(0).value()).isEqualTo(text("good"));
       assertBothSaid(records.get(1), deadLetterTopic.replace("{topic}", topic));
@@ -179,7 +181,7 @@ class DeadLettersTest {
         KafkaConsumer<byte[], byte[]> consumer = consumer()) {
       Clients.send(plain, new ProducerRecord<>(topic, large));
       Clients.send(plain, new ProducerRecord<>(topic, ConsumingTest.set(good, 2, 9)));
-      List<ConsumerRecord<byte[], byte[]>> records = Clients.read(consumer, topic, 2);
+      List<ConsumerRecord<byte[], byte[]>> records = KafkaClients.read(consumer, topic, 2);
       assertThat(records).extracting(ConsumerRecord::offset).containsExactly(0L, 1L);
       assertBothSaid(records.get(1), letters);
     }
@@ -196,7 +198,7 @@ class DeadLettersTest {
   @Test
   void producerHasTheConsumersConnectionAndSecurityAndNothingElse() { // CL-KAF-022
     Map<String, Object> consumer =
-        Clients.with(
+        KafkaClients.with(
             Clients.consuming(Map.of()),
             "client.id",
             "app",

@@ -2,6 +2,7 @@ package dev.cipherlane.kafka;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.cipherlane.testing.KafkaClients;
 import dev.cipherlane.testing.SegmentScanner;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -32,7 +33,7 @@ class EndToEndTest {
     }
 
     try (KafkaConsumer<byte[], byte[]> consumer = Clients.consumer()) {
-      List<ConsumerRecord<byte[], byte[]>> records = Clients.read(consumer, topic, 100);
+      List<ConsumerRecord<byte[], byte[]>> records = KafkaClients.read(consumer, topic, 100);
       assertThat(records)
           .extracting(record -> new String(record.value(), StandardCharsets.UTF_8))
           .containsExactlyElementsOf(IntStream.range(0, 100).mapToObj(i -> canary + i).toList());

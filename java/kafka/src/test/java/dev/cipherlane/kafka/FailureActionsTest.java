@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.cipherlane.ErrorCode;
+import dev.cipherlane.testing.KafkaClients;
 import dev.cipherlane.testing.KeyServiceProcess;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -47,8 +48,8 @@ class FailureActionsTest {
 
   static KafkaConsumer<byte[], byte[]> consumer(String action, Object... more) {
     return new KafkaConsumer<>(
-        Clients.with(
-            Clients.with(
+        KafkaClients.with(
+            KafkaClients.with(
                 Clients.consuming(Cluster.keyService().settings("consumer")),
                 "cipherlane.failure.action",
                 action),
@@ -105,7 +106,8 @@ class FailureActionsTest {
   void skippedRecordsAreLeftOutAndCountedAndThePositionGoesOn() throws Exception { // CL-KAF-021
     List<Bad> bad = writeMixture();
     try (KafkaConsumer<byte[], byte[]> consumer = consumer("skip", "client.id", topic)) {
-      List<ConsumerRecord<byte[], byte[]>> records = Clients.read(consumer, topic, bad.size() + 1);
+      List<ConsumerRecord<byte[], byte[]>> records =
+          KafkaClients.read(consumer, topic, bad.size() + 1);
       assertThat(records)
           .extracting(record -> string(record.value()))
           .containsExactlyInAnyOrderElementsOf(good(bad.size() + 1));
@@ -146,7 +148,7 @@ class FailureActionsTest {
     List<Bad> bad = writeMixture();
     try (KafkaConsumer<byte[], byte[]> consumer = consumer("mark", "client.id", topic)) {
       List<ConsumerRecord<byte[], byte[]>> records =
-          Clients.read(consumer, topic, 2 * bad.size() + 1);
+          KafkaClients.read(consumer, topic, 2 * bad.size() + 1);
       assertThat(records).hasSize(2 * bad.size() + 1);
       for (ConsumerRecord<byte[], byte[]> record : records) {
         assertMarked(record, bad);
@@ -185,7 +187,7 @@ class FailureActionsTest {
     try (KafkaProducer<byte[], byte[]> plain = Clients.plainProducer();
         KafkaConsumer<byte[], byte[]> consumer = consumer("mark")) {
       Clients.send(plain, forged(0, "key", null));
-      ConsumerRecord<byte[], byte[]> record = Clients.read(consumer, topic, 1).get(0);
+      ConsumerRecord<byte[], byte[]> record = KafkaClients.read(consumer, topic, 1).get(0);
       assertThat(record.value()).isNull();
       assertThat(record.headers().lastHeader("cipherlane.error")).isNull();
       assertThat(record.headers().lastHeader("own")).isNotNull();
@@ -208,7 +210,7 @@ class FailureActionsTest {
     try (KafkaProducer<byte[], byte[]> plain = Clients.plainProducer();
         KafkaConsumer<byte[], byte[]> consumer = consumer(action)) {
       Clients.send(plain, new ProducerRecord<>(refused, stored));
-      ConsumerRecord<byte[], byte[]> record = Clients.read(consumer, refused, 1).get(0);
+      ConsumerRecord<byte[], byte[]> record = KafkaClients.read(consumer, refused, 1).get(0);
       assertThat(catchThrowableOfType(RecordDecryptionException.class, record::value).code().code())
           .isEqualTo(code);
     }
@@ -222,7 +224,7 @@ class FailureActionsTest {
             new KafkaProducer<>(Clients.producing(service.settings("producer")));
         KafkaConsumer<byte[], byte[]> consumer =
             new KafkaConsumer<>(
-                Clients.with(
+                KafkaClients.with(
                     Clients.consuming(service.settings("consumer")),
                     Map.of(
                         "cipherlane.failure.action",
@@ -231,7 +233,7 @@ class FailureActionsTest {
                         "1500")))) {
       Clients.send(producer, new ProducerRecord<>(topic, text("value")));
       service.kill();
-      ConsumerRecord<byte[], byte[]> record = Clients.read(consumer, topic, 1).get(0);
+      ConsumerRecord<byte[], byte[]> record = KafkaClients.read(consumer, topic, 1).get(0);
       assertThat(catchThrowableOfType(RecordDecryptionException.class, record::value).code())
           .isEqualTo(ErrorCode.KEY_SERVICE_UNAVAILABLE);
       assertThat(record.headers().lastHeader("cipherlane.error")).isNull();

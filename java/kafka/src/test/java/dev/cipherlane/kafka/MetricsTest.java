@@ -4,6 +4,7 @@ import static dev.cipherlane.kafka.FailureActionsTest.text;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import dev.cipherlane.testing.KafkaClients;
 import io.micrometer.core.instrument.Metrics;
 import io.micrometer.core.instrument.search.RequiredSearch;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
@@ -26,7 +27,7 @@ class MetricsTest {
   void producerCountsRecordsFailuresAndKeys() {
     try (KafkaProducer<byte[], byte[]> producer =
         new KafkaProducer<>(
-            Clients.with(
+            KafkaClients.with(
                 Clients.producing(Cluster.keyService().settings("producer")), "client.id", id))) {
       assertThat(Jmx.producer(id, "records-encrypted-total")).isZero();
       for (int i = 0; i < 3; i++) {
@@ -53,13 +54,13 @@ class MetricsTest {
     try (KafkaProducer<byte[], byte[]> plain = Clients.plainProducer();
         KafkaConsumer<byte[], byte[]> consumer =
             new KafkaConsumer<>(
-                Clients.with(
+                KafkaClients.with(
                     Clients.consuming(Cluster.keyService().settings("consumer")),
                     "client.id",
                     id))) {
       Clients.send(plain, new ProducerRecord<>(migrating, text("old 1")));
       Clients.send(plain, new ProducerRecord<>(migrating, text("old 2")));
-      assertThat(Clients.read(consumer, migrating, 3)).hasSize(3);
+      assertThat(KafkaClients.read(consumer, migrating, 3)).hasSize(3);
       assertThat(Jmx.consumer(id, "plaintext-accepted-total")).isEqualTo(2);
       assertThat(Jmx.consumer(id, "records-decrypted-total")).isEqualTo(1);
     }
@@ -72,7 +73,7 @@ class MetricsTest {
     Metrics.addRegistry(registry);
     try (KafkaProducer<byte[], byte[]> producer =
         new KafkaProducer<>(
-            Clients.with(
+            KafkaClients.with(
                 Clients.producing(Cluster.keyService().settings("producer")), "client.id", id))) {
       Clients.send(producer, new ProducerRecord<>(topic, text("value")));
       assertThat(
@@ -106,7 +107,7 @@ class MetricsTest {
   void serializersCountToo() {
     try (KafkaProducer<byte[], String> producer =
             new KafkaProducer<>(
-                Clients.with(
+                KafkaClients.with(
                     Clients.producing(Cluster.keyService().settings("producer")),
                     "client.id",
                     id,
@@ -118,7 +119,7 @@ class MetricsTest {
                     StringSerializer.class));
         KafkaConsumer<byte[], String> consumer =
             new KafkaConsumer<>(
-                Clients.with(
+                KafkaClients.with(
                     Clients.consuming(Cluster.keyService().settings("consumer")),
                     "client.id",
                     id,
@@ -129,7 +130,7 @@ class MetricsTest {
                     "cipherlane.value.deserializer",
                     StringDeserializer.class))) {
       Clients.send(producer, new ProducerRecord<>(topic, "text"));
-      assertThat(Clients.read(consumer, topic, 1)).hasSize(1);
+      assertThat(KafkaClients.read(consumer, topic, 1)).hasSize(1);
       assertThat(Jmx.producer(id, "records-encrypted-total")).isEqualTo(1);
       assertThat(Jmx.consumer(id, "records-decrypted-total")).isEqualTo(1);
     }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.cipherlane.ErrorCode;
+import dev.cipherlane.testing.KafkaClients;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
@@ -52,7 +53,7 @@ class ProducingTest {
       record.headers().add("still", writable());
     }
     try (KafkaConsumer<byte[], byte[]> consumer = Clients.plainConsumer()) {
-      ConsumerRecord<byte[], byte[]> read = Clients.read(consumer, topic, 1).get(0);
+      ConsumerRecord<byte[], byte[]> read = KafkaClients.read(consumer, topic, 1).get(0);
       assertThat(read.partition()).isZero();
       assertThat(read.timestamp()).isEqualTo(1234L);
       assertThat(read.key()).isEqualTo(key);
@@ -145,7 +146,7 @@ class ProducingTest {
   @Test
   void valueOverTheLimitIsRefused() { // CL-ENV-042
     Map<String, Object> settings =
-        Clients.with(
+        KafkaClients.with(
             Clients.producing(Cluster.keyService().settings("producer")),
             "cipherlane.max.plaintext.bytes",
             "100");
@@ -188,7 +189,7 @@ class ProducingTest {
     String ours = EncryptingProducerInterceptor.class.getName();
     String other = Curious.class.getName();
     Map<String, Object> settings =
-        Clients.with(
+        KafkaClients.with(
             Clients.producing(Cluster.keyService().settings("stranger")),
             "interceptor.classes",
             first ? ours + "," + other : other + "," + ours);
@@ -217,7 +218,8 @@ class ProducingTest {
   void wrongSettingsAreRefused(String name, String value, String named) {
     // CL-KAF-004 CL-CFG-001 CL-CFG-002 CL-KEY-002
     Map<String, Object> settings =
-        Clients.with(Clients.producing(Cluster.keyService().settings("producer")), name, value);
+        KafkaClients.with(
+            Clients.producing(Cluster.keyService().settings("producer")), name, value);
     assertThatThrownBy(() -> new KafkaProducer<>(settings).close())
         .hasRootCauseInstanceOf(Exception.class)
         .hasStackTraceContaining("configuration-invalid")

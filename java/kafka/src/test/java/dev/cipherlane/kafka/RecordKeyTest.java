@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.cipherlane.ErrorCode;
+import dev.cipherlane.testing.KafkaClients;
 import java.io.IOException;
 import java.util.List;
 import java.util.Map;
@@ -32,8 +33,8 @@ class RecordKeyTest {
   }
 
   private static Map<String, Object> binding(Object... more) {
-    return Clients.with(
-        Clients.with(
+    return KafkaClients.with(
+        KafkaClients.with(
             Clients.producing(Cluster.keyService().settings("producer")),
             "cipherlane.record.key.topics",
             "none,encrypted.*"),
@@ -50,7 +51,7 @@ class RecordKeyTest {
       Clients.send(producer, new ProducerRecord<>(topic, null, value));
       Clients.send(producer, new ProducerRecord<>(topic, new byte[0], value));
       Clients.send(producer, new ProducerRecord<>(other, text("key"), value));
-      assertThat(Clients.read(consumer, topic, 3))
+      assertThat(KafkaClients.read(consumer, topic, 3))
           .extracting(ConsumerRecord::value)
           .containsExactly(value, value, value);
       assertThat(Clients.stored(topic, 3)).allSatisfy(v -> assertThat(v[3]).isEqualTo((byte) 4));
@@ -69,7 +70,7 @@ class RecordKeyTest {
       Clients.send(plain, new ProducerRecord<>(topic, new byte[0], stored));
       Clients.send(plain, new ProducerRecord<>(topic, null, stored));
       Clients.send(plain, new ProducerRecord<>(topic, text("key"), stored));
-      List<ConsumerRecord<byte[], byte[]>> records = Clients.read(consumer, topic, 5);
+      List<ConsumerRecord<byte[], byte[]>> records = KafkaClients.read(consumer, topic, 5);
       assertThat(records.get(4).value()).isEqualTo(records.get(0).value());
       for (ConsumerRecord<byte[], byte[]> moved : records.subList(1, 4)) {
         assertThat(catchThrowableOfType(RecordDecryptionException.class, moved::value).code())
@@ -125,13 +126,13 @@ class RecordKeyTest {
     try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(binding());
         KafkaConsumer<String, byte[]> consumer =
             new KafkaConsumer<>(
-                Clients.with(
+                KafkaClients.with(
                     Clients.consuming(Cluster.keyService().settings("consumer")),
                     "key.deserializer",
                     StringDeserializer.class.getName()))) {
       Clients.send(producer, new ProducerRecord<>(topic, text("key"), canaries.value()));
       Clients.send(producer, new ProducerRecord<>(topic, null, canaries.value()));
-      List<ConsumerRecord<String, byte[]>> records = Clients.read(consumer, topic, 2);
+      List<ConsumerRecord<String, byte[]>> records = KafkaClients.read(consumer, topic, 2);
       assertThat(
               catchThrowableOfType(RecordDecryptionException.class, records.get(0)::value).code())
           .isEqualTo(ErrorCode.RECORD_KEY_UNAVAILABLE);
@@ -144,7 +145,7 @@ class RecordKeyTest {
     String same = "x".repeat(2_000);
     try (KafkaProducer<byte[], byte[]> producer =
             new KafkaProducer<>(
-                Clients.with(
+                KafkaClients.with(
                     Clients.producing(Cluster.keyService().settings("producer")),
                     "cipherlane.compression.topics",
                     "encrypted.*",
@@ -159,7 +160,7 @@ class RecordKeyTest {
       assertThat(stored.get(0)).hasSizeLessThan(200);
       assertThat(stored.get(0)[3]).isEqualTo((byte) 5);
       assertThat(stored.get(1)).hasSize(1_060);
-      assertThat(Clients.read(consumer, topic, 2))
+      assertThat(KafkaClients.read(consumer, topic, 2))
           .extracting(record -> string(record.value()))
           .containsExactly(same, same.substring(1_000));
     }

@@ -11,6 +11,7 @@ import dev.cipherlane.cipher.Secret;
 import dev.cipherlane.envelope.Envelope;
 import dev.cipherlane.envelope.Header;
 import dev.cipherlane.keyservice.HostileKeyService;
+import dev.cipherlane.testing.KafkaClients;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -49,7 +50,7 @@ class SerdeTest {
   }
 
   private static Map<String, Object> producing(String principal, Class<?> inner) {
-    return Clients.with(
+    return KafkaClients.with(
         Clients.producing(Cluster.keyService().settings(principal)),
         "interceptor.classes",
         "",
@@ -60,7 +61,7 @@ class SerdeTest {
   }
 
   private static Map<String, Object> consuming(String principal, Class<?> inner) {
-    return Clients.with(
+    return KafkaClients.with(
         Clients.consuming(Cluster.keyService().settings(principal)),
         "interceptor.classes",
         "",
@@ -80,7 +81,7 @@ class SerdeTest {
       Clients.send(producer, new ProducerRecord<>(topic, value));
       Clients.send(producer, new ProducerRecord<>(topic, new byte[] {1}, null));
       Clients.send(producer, new ProducerRecord<>(topic, ""));
-      assertThat(Clients.read(consumer, topic, 3))
+      assertThat(KafkaClients.read(consumer, topic, 3))
           .extracting(ConsumerRecord::value)
           .containsExactly(value, null, "");
     }
@@ -97,10 +98,10 @@ class SerdeTest {
         KafkaConsumer<byte[], byte[]> byteConsumer = Clients.consumer()) {
       Clients.send(producer, new ProducerRecord<>(topic, 7L));
       Clients.send(bytes, new ProducerRecord<>(topic, new byte[] {0, 0, 0, 0, 0, 0, 0, 8}));
-      assertThat(Clients.read(consumer, topic, 2))
+      assertThat(KafkaClients.read(consumer, topic, 2))
           .extracting(ConsumerRecord::value)
           .containsExactly(7L, 8L);
-      assertThat(Clients.read(byteConsumer, topic, 2).get(0).value())
+      assertThat(KafkaClients.read(byteConsumer, topic, 2).get(0).value())
           .isEqualTo(new byte[] {0, 0, 0, 0, 0, 0, 0, 7});
     }
   }
@@ -160,14 +161,14 @@ class SerdeTest {
   @Test
   void keysAreNeverEncrypted() { // CL-KAF-006
     Map<String, Object> producing =
-        Clients.with(
+        KafkaClients.with(
             producing("producer", StringSerializer.class),
             "key.serializer",
             EncryptingSerializer.class);
     assertThatThrownBy(() -> new KafkaProducer<>(producing).close())
         .hasStackTraceContaining("record keys are never encrypted");
     Map<String, Object> consuming =
-        Clients.with(
+        KafkaClients.with(
             consuming("consumer", StringDeserializer.class),
             "key.deserializer",
             DecryptingDeserializer.class);
@@ -179,13 +180,13 @@ class SerdeTest {
   void wrappedClassMustBeGivenAndFit() { // CL-CFG-002
     for (Object inner : new Object[] {null, "no.such.Class", "java.lang.String", Long.class}) {
       Map<String, Object> producing =
-          Clients.with(
+          KafkaClients.with(
               producing("producer", StringSerializer.class), "cipherlane.value.serializer", inner);
       assertThatThrownBy(() -> new EncryptingSerializer<>().configure(producing, false))
           .isInstanceOf(ConfigException.class)
           .hasMessageContaining("cipherlane.value.serializer");
       Map<String, Object> consuming =
-          Clients.with(
+          KafkaClients.with(
               consuming("consumer", StringDeserializer.class),
               "cipherlane.value.deserializer",
               inner);
@@ -199,7 +200,7 @@ class SerdeTest {
   @ValueSource(strings = {"skip", "dead-letter", "mark"})
   void deserializerCanOnlyFail(String action) { // CL-KAF-026
     Map<String, Object> settings =
-        Clients.with(
+        KafkaClients.with(
             consuming("consumer", StringDeserializer.class), "cipherlane.failure.action", action);
     assertThatThrownBy(() -> new KafkaConsumer<>(settings).close())
         .hasStackTraceContaining("configuration-invalid")
@@ -248,7 +249,7 @@ class SerdeTest {
       Clients.send(producer, new ProducerRecord<>(topic, recordKey, envelope));
       Clients.send(producer, new ProducerRecord<>(topic, new byte[] {1, 3}, envelope));
       Clients.send(producer, new ProducerRecord<>(topic, envelope));
-      List<ConsumerRecord<byte[], byte[]>> records = Clients.read(consumer, topic, 3);
+      List<ConsumerRecord<byte[], byte[]>> records = KafkaClients.read(consumer, topic, 3);
       assertThat(records.get(0).value()).isEqualTo(new byte[] {'h', 'i'});
       for (ConsumerRecord<byte[], byte[]> moved : records.subList(1, 3)) {
         assertThat(catchThrowableOfType(RecordDecryptionException.class, moved::value).code())

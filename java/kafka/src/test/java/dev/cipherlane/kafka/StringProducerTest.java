@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.cipherlane.ErrorCode;
+import dev.cipherlane.testing.KafkaClients;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -42,8 +43,8 @@ class StringProducerTest {
   }
 
   private static Map<String, Object> settings(Object... more) {
-    return Clients.with(
-        Clients.with(
+    return KafkaClients.with(
+        KafkaClients.with(
             Clients.producing(Cluster.keyService().settings("producer")),
             "key.serializer",
             StringSerializer.class.getName(),
@@ -75,7 +76,7 @@ class StringProducerTest {
         .hasSize(300)
         .allSatisfy(value -> assertThat(value).startsWith(0xC1, 0x9E, 1, 0));
     try (KafkaConsumer<byte[], byte[]> consumer = Clients.consumer()) {
-      List<ConsumerRecord<byte[], byte[]>> records = Clients.read(consumer, topic, 300);
+      List<ConsumerRecord<byte[], byte[]>> records = KafkaClients.read(consumer, topic, 300);
       assertThat(records)
           .extracting(record -> new String(record.value(), StandardCharsets.UTF_8))
           .containsExactlyInAnyOrderElementsOf(values);
@@ -169,7 +170,7 @@ class StringProducerTest {
   @Test
   void whatIsRefusedIsNotSent() {
     Map<String, Object> stranger =
-        Clients.with(settings(), Cluster.keyService().settings("stranger"));
+        KafkaClients.with(settings(), Cluster.keyService().settings("stranger"));
     try (KafkaProducer<String, String> producer = producer(stranger)) {
       RecordRefusedException error =
           catchThrowableOfType(

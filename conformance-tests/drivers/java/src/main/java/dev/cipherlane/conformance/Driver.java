@@ -172,7 +172,7 @@ public final class Driver {
     System.arraycopy(ciphertext, 0, in, nonce.length, ciphertext.length);
     Secret key = Secret.take(orEmpty(request, "key"));
     byte[] plaintext =
-        new DerivedKeys().decrypt(KeyId.of(key), key, orEmpty(request, "aad"), in, 0);
+        new DerivedKeys().reader().decrypt(KeyId.of(key), key, orEmpty(request, "aad"), in, 0);
     JsonObject ok = new JsonObject();
     ok.add("plaintext", hex(plaintext));
     return ok;
