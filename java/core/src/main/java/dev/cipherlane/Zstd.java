@@ -4,7 +4,6 @@ import static com.github.luben.zstd.Zstd.compressByteArray;
 import static com.github.luben.zstd.Zstd.decompressByteArray;
 import static com.github.luben.zstd.Zstd.defaultCompressionLevel;
 import static com.github.luben.zstd.Zstd.errDstSizeTooSmall;
-import static com.github.luben.zstd.Zstd.findFrameCompressedSize;
 
 import com.github.luben.zstd.ZstdException;
 import java.util.Arrays;
@@ -16,6 +15,14 @@ import java.util.Optional;
  */
 final class Zstd {
   private static final byte[] MAGIC = {0x28, (byte) 0xB5, 0x2F, (byte) 0xFD};
+  private static final int DESCRIPTOR = MAGIC.length;
+  private static final int HAS_CHECKSUM = 4;
+  private static final int SINGLE_SEGMENT = 32;
+  private static final int BLOCK_HEADER = 3;
+  private static final int REPEATED_BYTE = 1;
+  private static final int RESERVED = 3;
+  // The magic, the descriptor, one byte of window or size, a block of nothing.
+  private static final int MIN_FRAME = DESCRIPTOR + 2 + BLOCK_HEADER;
   private static final int FIRST_SIZE = 1024;
   private static final int GROWTH = 8;
 
@@ -57,8 +64,7 @@ final class Zstd {
    */
   static byte[] decompress(byte[] frame, int max) {
     try {
-      // Skippable frames have other magics. The walk over the blocks takes no memory.
-      if (startsWithMagic(frame) && findFrameCompressedSize(frame) == frame.length) {
+      if (isOneFrame(frame)) {
         return grow(frame, max);
       }
       throw failed("not one zstd frame", null);
@@ -67,9 +73,46 @@ final class Zstd {
     }
   }
 
-  private static boolean startsWithMagic(byte[] frame) {
-    return frame.length >= MAGIC.length
-        && Arrays.equals(frame, 0, MAGIC.length, MAGIC, 0, MAGIC.length);
+  /**
+   * Walks over the blocks, which takes no memory, to where the frame ends: RFC 8878, section 3.1.1.
+   * The library can do this from 1.5.7 on, but kafka-clients before 4.4 bring older ones.
+   */
+  private static boolean isOneFrame(byte[] frame) {
+    // Skippable frames have other magics.
+    if (frame.length < MIN_FRAME || !Arrays.equals(frame, 0, DESCRIPTOR, MAGIC, 0, DESCRIPTOR)) {
+      return false;
+    }
+    int descriptor = frame[DESCRIPTOR];
+    int checksum = (descriptor & HAS_CHECKSUM) != 0 ? Integer.BYTES : 0;
+    return afterBlocks(frame, DESCRIPTOR + 1 + headerSize(descriptor)) == checksum;
+  }
+
+  /** Bytes between the descriptor and the first block: window, dictionary and content size. */
+  private static int headerSize(int descriptor) {
+    boolean single = (descriptor & SINGLE_SEGMENT) != 0;
+    int dictionary = (1 << (descriptor & 3)) >> 1;
+    int sizeBits = (descriptor >> 6) & 3;
+    int contentSize = sizeBits == 0 ? (single ? 1 : 0) : 1 << sizeBits;
+    return (single ? 0 : 1) + dictionary + contentSize;
+  }
+
+  /** Bytes behind the last block; -1 if a block is cut off or of a reserved type. */
+  private static int afterBlocks(byte[] frame, int first) {
+    int at = first;
+    while (at <= frame.length - BLOCK_HEADER) {
+      int header = (frame[at] & 0xFF) | (frame[at + 1] & 0xFF) << 8 | (frame[at + 2] & 0xFF) << 16;
+      int type = (header >> 1) & 3;
+      int size = type == REPEATED_BYTE ? 1 : header >> 3;
+      at += BLOCK_HEADER;
+      if (type == RESERVED || size > frame.length - at) {
+        return -1;
+      }
+      at += size;
+      if ((header & 1) != 0) {
+        return frame.length - at;
+      }
+    }
+    return -1;
   }
 
   /** Tries larger and larger arrays: the size that the frame claims is not believed. */

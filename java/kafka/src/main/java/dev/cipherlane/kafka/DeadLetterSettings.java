@@ -60,6 +60,9 @@ final class DeadLetterSettings {
     settings.put(ProducerConfig.REQUEST_TIMEOUT_MS_CONFIG, REQUEST_TIMEOUT);
     settings.put(ProducerConfig.DELIVERY_TIMEOUT_MS_CONFIG, DELIVERY_TIMEOUT);
     settings.put(ProducerConfig.LINGER_MS_CONFIG, 0);
+    // Each letter by itself: one that the topic does not take must not take others with it. Before
+    // kafka-clients 4.2 such a batch is split and sent again without end (KAFKA-8350).
+    settings.put(ProducerConfig.BATCH_SIZE_CONFIG, 0);
     // Whatever could be read; the broker has the last word.
     settings.put(ProducerConfig.MAX_REQUEST_SIZE_CONFIG, Integer.MAX_VALUE);
     return settings;
