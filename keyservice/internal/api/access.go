@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"net/netip"
 	"regexp"
@@ -40,8 +41,8 @@ func (a *api) routeSidecars(mux *http.ServeMux) {
 
 type accessRequest struct {
 	Principal   *string         `json:"principal"`
-	Remote      string          `json:"remote"`
-	Certificate string          `json:"certificate"`
+	Remote      *string         `json:"remote"`
+	Certificate *string         `json:"certificate"`
 	Process     *processRequest `json:"process"`
 	Checks      *[]checkRequest `json:"checks"`
 }
@@ -55,7 +56,7 @@ type processRequest struct {
 
 type checkRequest struct {
 	Action *string `json:"action"`
-	Name   string  `json:"name"`
+	Name   *string `json:"name"`
 }
 
 type accessAnswer struct {
@@ -111,11 +112,8 @@ func (r *accessRequest) check() (subject service.Subject, checks []service.Acces
 		return subject, nil, invalid("%d checks are not 1 to %d: ask in several calls", n, maxChecks)
 	}
 	for i, one := range *r.Checks {
-		if one.Action == nil {
-			return subject, nil, invalid("checks[%d]: action is missing", i)
-		}
-		check := service.AccessCheck{Action: policy.Action(*one.Action), Name: one.Name}
-		if err := checkAccess(check); err != nil {
+		check, err := one.check()
+		if err != nil {
 			return subject, nil, invalid("checks[%d]: %v", i, err)
 		}
 		checks = append(checks, check)
@@ -123,15 +121,29 @@ func (r *accessRequest) check() (subject service.Subject, checks []service.Acces
 	return subject, checks, nil
 }
 
+func (r checkRequest) check() (c service.AccessCheck, err error) {
+	if r.Action == nil {
+		return c, errors.New("action is missing")
+	}
+	c.Action = policy.Action(*r.Action)
+	if c.Action == policy.ActionCluster && r.Name != nil {
+		return c, errors.New("cluster takes no name")
+	}
+	if r.Name != nil {
+		c.Name = *r.Name
+	}
+	return c, checkAccess(c)
+}
+
 // describe fills in what conditions look at.
 func (r *accessRequest) describe(subject *service.Subject) (err error) {
-	if r.Remote != "" {
-		if subject.Remote, err = netip.ParseAddr(r.Remote); err != nil {
+	if r.Remote != nil {
+		if subject.Remote, err = netip.ParseAddr(*r.Remote); err != nil {
 			return invalid("remote is not an address")
 		}
 	}
-	if r.Certificate != "" {
-		if subject.Certificate, err = readCertificate(r.Certificate, subject.Principal); err != nil {
+	if r.Certificate != nil {
+		if subject.Certificate, err = readCertificate(*r.Certificate, subject.Principal); err != nil {
 			return err
 		}
 	}
@@ -193,8 +205,6 @@ func checkAccess(c service.AccessCheck) error {
 		return names.CheckTopic(c.Name)
 	case c.Action.On() != policy.Nothing:
 		return names.CheckPrincipal(c.Name)
-	case c.Name != "":
-		return invalid("%s takes no name", c.Action)
 	}
 	return nil
 }
