@@ -4,14 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/cipherlane/cipherlane/conformance-tests/internal/driver"
 	"github.com/cipherlane/cipherlane/conformance-tests/internal/suite"
 )
-
-const preload = "LD_PRELOAD="
 
 // startDriver starts a driver by the command that the user gave.
 func startDriver(name, command, folder string) (*suite.Driver, error) {
@@ -22,15 +19,7 @@ func startDriver(name, command, folder string) (*suite.Driver, error) {
 		}
 		return again(name, []string{self, "reference-driver"}, folder)
 	}
-	words := strings.Fields(command)
-	d, err := again(name, words, folder)
-	if err != nil {
-		return nil, err
-	}
-	d.Again = func(library, offset string) (*suite.Driver, error) {
-		return launch(name, withClock(words, library, offset), folder)
-	}
-	return d, nil
+	return again(name, strings.Fields(command), folder)
 }
 
 // again starts a driver that can be started once more.
@@ -40,23 +29,6 @@ func again(name string, words []string, folder string) (*suite.Driver, error) {
 		d.Another = func() (*suite.Driver, error) { return launch(name, words, folder) }
 	}
 	return d, err
-}
-
-// withClock is the command under libfaketime, which must not take the place of another library that is preloaded. Clocks that
-// do not follow the wall clock stay as they are.
-func withClock(words []string, library, offset string) []string {
-	words = slices.Clone(words)
-	for i, word := range words {
-		if strings.HasPrefix(word, preload) {
-			words[i] = word + ":" + library
-			library = ""
-		}
-	}
-	clock := []string{"env", "FAKETIME=" + offset, "FAKETIME_DONT_FAKE_MONOTONIC=1"}
-	if library != "" {
-		clock = append(clock, preload+library)
-	}
-	return append(clock, words...)
 }
 
 func launch(name string, words []string, folder string) (*suite.Driver, error) {

@@ -28,7 +28,6 @@ type runCommand struct {
 	KeyService  string            `default:"../keyservice/build/bin/cipherlane-keyservice" help:"The key service (${default})."`
 	Vault       string            `default:"../keyservice/build/bin/vault" help:"Vault, for the suite faults (${default})."`
 	Environment string            `default:"single" enum:"single,cluster" help:"What Kafka is: single, one broker, or cluster, three (${default})."`
-	FakeClock   string            `placeholder:"LIBRARY" help:"libfaketime.so.1, for faults of clocks."`
 	OwnNetwork  bool              `help:"Loopback belongs to this run alone, so that it may lose packets there: see make faults."`
 	Known       string            `placeholder:"FILE" help:"Failures that are known; an entry that does not fail any more fails the run."`
 	Unreached   string            `placeholder:"FILE" help:"What drivers cannot reach, with the reasons; an entry that meets nothing fails the run."`
@@ -108,7 +107,7 @@ func (c *runCommand) prepare(folder string) (*running, error) {
 	}
 	results.Facts.Environment["vectors"] = strconv.Itoa(len(all))
 	run := &suite.Run{
-		Vectors: all, Seed: c.Seed, Records: c.Records, FuzzTime: c.FuzzTime, FakeClock: c.FakeClock, Soak: c.Soak, ResultsFolder: c.Results, Case: c.Case, Results: results,
+		Vectors: all, Seed: c.Seed, Records: c.Records, FuzzTime: c.FuzzTime, Soak: c.Soak, ResultsFolder: c.Results, Case: c.Case, Results: results,
 		Progress: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 		Environment: &environment.Environment{
 			Kind: c.Environment, Paths: environment.Paths{BrokerJar: c.BrokerJar, KeyService: c.KeyService, Vault: c.Vault, Folder: folder},

@@ -14,11 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// maxMessage is what the largest records of the suites need; wrongClock, what a client needs whose clock is an hour off.
-const (
-	maxMessage = "8388608"
-	wrongClock = "86400000"
-)
+// maxMessage is what the largest records of the suites need.
+const maxMessage = "8388608"
 
 // Broker is a KRaft broker that runs, or a cluster of them.
 type Broker struct {
@@ -61,10 +58,7 @@ func (b *Broker) CreateTopic(name string, partitions int32) error {
 	defer client.Close()
 	topic := kmsg.NewCreateTopicsRequestTopic()
 	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, -1, -1
-	topic.Configs = []kmsg.CreateTopicsRequestTopicConfig{
-		{Name: "max.message.bytes", Value: new(maxMessage)},
-		{Name: "message.timestamp.after.max.ms", Value: new(wrongClock)},
-	}
+	topic.Configs = []kmsg.CreateTopicsRequestTopicConfig{{Name: "max.message.bytes", Value: new(maxMessage)}}
 	for partition := range partitions {
 		topic.ReplicaAssignment = append(topic.ReplicaAssignment, kmsg.CreateTopicsRequestTopicReplicaAssignment{
 			Partition: partition, Replicas: b.replicas(int(partition)),

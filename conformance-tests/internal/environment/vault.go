@@ -241,9 +241,16 @@ func (v *Vault) leader() (*vaultNode, error) {
 	return nil, errors.New("no node of Vault is active")
 }
 
-// Seal seals one node after the other, until those that are left cannot elect a leader.
+// Seal seals the active node and the one that takes its place: the last one alone is none.
 func (v *Vault) Seal() error {
-	for leader, none := v.leader(); none == nil; leader, none = v.leader() {
+	for range vaultNodes - 1 {
+		if err := v.awaitLeader(); err != nil {
+			return err
+		}
+		leader, err := v.leader()
+		if err != nil {
+			return err
+		}
 		if err := v.call(leader, http.MethodPut, "sys/seal", nil, nil); err != nil {
 			return err
 		}

@@ -30,7 +30,6 @@ type disturbance struct {
 	effect   effect                       //
 	real     bool                         // with the real key service: two replicas on a Vault
 	lost     bool                         // what was written before may be unreadable for good
-	clock    string                       // how wrong the clocks of the clients are, as faketime has it
 	settings func(*Run) map[string]string // in place of those of the client
 }
 
@@ -56,13 +55,6 @@ func (r *Run) disturbances(key dataKey) (all []disturbance, missing map[string]e
 			all = append(all, f)
 		} else {
 			missing[f.name] = noNetwork
-		}
-	}
-	for _, f := range clockFaults() {
-		if r.FakeClock != "" {
-			all = append(all, f)
-		} else {
-			missing[f.name] = errors.New("no libfaketime: --fake-clock")
 		}
 	}
 	return all, missing, nil
@@ -175,16 +167,6 @@ func networkFaults(network *environment.Network) []disturbance {
 		{name: "key-service-cut-off", begin: lose(100, service), end: restore},
 		{name: "brokers-cut-off", effect: goesOn, begin: lose(100, brokers), end: restore},
 		{name: "one-packet-in-ten-lost", effect: either, begin: lose(10, both), end: restore},
-	}
-}
-
-// clockFaults: leases end in time although the clients' clocks are wrong, and it works again.
-func clockFaults() []disturbance {
-	return []disturbance{
-		{name: "stopped-with-clocks-an-hour-ahead", clock: "+1h", begin: stopScripted, end: restartScripted},
-		{name: "stopped-with-clocks-an-hour-behind", clock: "-1h", begin: stopScripted, end: restartScripted},
-		{name: "clocks-an-hour-ahead", clock: "+1h", effect: goesOn},
-		{name: "clocks-an-hour-behind", clock: "-1h", effect: goesOn},
 	}
 }
 

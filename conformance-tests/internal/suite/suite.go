@@ -27,8 +27,6 @@ type Driver struct {
 	Label string
 	Log   string // path of its standard error
 
-	// Again starts another one whose clock, by a library of libfaketime, is off by so much. Nil where that cannot be.
-	Again func(library, offset string) (*Driver, error)
 	// Another starts another one.
 	Another func() (*Driver, error)
 }
@@ -54,7 +52,6 @@ type Run struct {
 	Seed        uint64
 	Records     int
 	FuzzTime    time.Duration
-	FakeClock   string // path of libfaketime, or empty
 	Soak        time.Duration
 	Case        string // glob over case names, or empty
 	Results     *report.Results

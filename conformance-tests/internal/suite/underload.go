@@ -42,7 +42,7 @@ type underLoad struct {
 	broker   *environment.Broker
 	replicas *environment.Replicas // of a real fault
 	canary   []byte
-	warmed   map[string]bool
+	warmed   map[bool]bool // by real: whose clients are past their first request
 }
 
 // runFaults needs minutes, so it runs only when it is asked for.
@@ -63,7 +63,7 @@ func runFaults(r *Run) error {
 	for name, why := range missing {
 		r.skip("faults", name, why)
 	}
-	warmed := map[string]bool{}
+	warmed := map[bool]bool{}
 	for _, f := range disturbances {
 		if !r.wanted(f.name) {
 			continue
@@ -132,13 +132,6 @@ type loaded struct {
 }
 
 func (u *underLoad) run() error {
-	if u.clock != "" {
-		restore, err := u.setClocks()
-		if err != nil {
-			return err
-		}
-		defer restore()
-	}
 	if err := u.prepare(); err != nil {
 		return err
 	}
@@ -183,8 +176,8 @@ func (u *underLoad) prepare() (err error) {
 			return err
 		}
 	}
-	if kind := fmt.Sprint(u.real, u.clock); !u.warmed[kind] || u.clock != "" {
-		u.warmed[kind] = true
+	if !u.warmed[u.real] {
+		u.warmed[u.real] = true
 		return u.warm()
 	}
 	return nil
@@ -276,32 +269,4 @@ func (u *underLoad) reading(d *Driver) map[string]string {
 		return u.replicas.Settings(Principal(d.Label))
 	}
 	return u.Run.settings()
-}
-
-// setClocks gives the run drivers whose clocks are wrong, for as long as the fault is tried; those that take no other clock
-// are left out.
-func (u *underLoad) setClocks() (restore func(), err error) {
-	before := u.Run
-	wrong := *before
-	wrong.Drivers = nil
-	restore = func() {
-		for _, d := range wrong.Drivers {
-			d.Close()
-		}
-		u.Run = before
-	}
-	for _, d := range before.Drivers {
-		if d.Again == nil {
-			u.Results.Add(report.Result{Suite: "faults", Case: u.name, Driver: d.Label, Status: report.Skipped, Message: "linked statically: libfaketime does not reach it"})
-			continue
-		}
-		again, err := d.Again(before.FakeClock, u.clock)
-		if err != nil {
-			restore()
-			return nil, err
-		}
-		wrong.Drivers = append(wrong.Drivers, again)
-	}
-	u.Run = &wrong
-	return restore, nil
 }
