@@ -100,7 +100,7 @@ public final class BenchEnvelope {
             .param("size", String.valueOf(size))
             .forks(1)
             .warmupIterations(4)
-            .warmupTime(iteration)
+            .warmupTime(TimeValue.milliseconds(2 * ITERATION_MILLIS))
             .measurementIterations(3)
             .measurementTime(iteration)
             .addProfiler(GCProfiler.class)
