@@ -56,6 +56,11 @@ public final class TestCertificates {
     builder.addExtension(Extension.basicConstraints, true, new BasicConstraints(true));
   }
 
+  /** The authority's own certificate. */
+  public X509Certificate authority() {
+    return ca.certificate();
+  }
+
   /** A server's certificate for one address. */
   public Identity server(String ip) {
     GeneralNames names = new GeneralNames(new GeneralName(GeneralName.iPAddress, ip));

@@ -6,12 +6,14 @@ import java.util.stream.Collectors;
 
 /** The values of the setting {@value #SETTING}. */
 public enum EngineKind {
-  /** The one that was measured to be the best of those that can run here. */
+  /** The default: {@link #JDK}. */
   AUTO,
-  /** The JDK's engine, as it is. */
-  JDK,
   /** The JDK's engine, with several TLS records in each wrap and unwrap. */
-  JDK_COALESCED;
+  JDK,
+  /** BoringSSL, with several TLS records in each wrap and unwrap. */
+  BORINGSSL,
+  /** The JDK's engine as it is, one TLS record at a time. */
+  JDK_PLAIN;
 
   /** The name of the setting. */
   public static final String SETTING = "cipherlane.tls.engine";
@@ -19,7 +21,7 @@ public enum EngineKind {
   /**
    * Reads the setting's value.
    *
-   * @param value for example {@code jdk-coalesced}
+   * @param value for example {@code jdk-plain}
    * @return the kind of that name
    * @throws IllegalArgumentException if there is none; the message names the setting and its values
    */
@@ -34,7 +36,7 @@ public enum EngineKind {
     return Arrays.stream(values()).map(EngineKind::toString).collect(Collectors.joining(", "));
   }
 
-  /** Returns the setting's value, for example {@code jdk-coalesced}. */
+  /** Returns the setting's value, for example {@code jdk-plain}. */
   @Override
   public String toString() {
     return name().toLowerCase(Locale.ROOT).replace('_', '-');

@@ -1,13 +1,13 @@
 package dev.cipherlane.transport.engine;
 
 import java.security.GeneralSecurityException;
-import javax.net.ssl.KeyManager;
-import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLEngine;
+import javax.net.ssl.SSLException;
 import javax.net.ssl.SSLParameters;
-import javax.net.ssl.TrustManager;
 import javax.net.ssl.X509ExtendedKeyManager;
 import javax.net.ssl.X509ExtendedTrustManager;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Makes TLS engines that keep to what Kafka's {@code SslTransportLayer} expects of them
@@ -17,10 +17,23 @@ import javax.net.ssl.X509ExtendedTrustManager;
  * or other anchors; a session is resumed only within one {@code TlsEngines}. Thread-safe.
  */
 public final class TlsEngines implements AutoCloseable {
-  private final SSLContext context;
+  private static final Logger LOG = LoggerFactory.getLogger(TlsEngines.class);
 
-  private TlsEngines(SSLContext context) {
-    this.context = context;
+  /** Makes engines of one kind, as yet without parameters. */
+  interface Source {
+    SSLEngine client(String peerHost, int peerPort);
+
+    SSLEngine server(String peerHost, int peerPort);
+
+    void close();
+  }
+
+  private final EngineKind kind;
+  private final Source source;
+
+  TlsEngines(EngineKind kind, Source source) {
+    this.kind = kind;
+    this.source = source;
   }
 
   /**
@@ -32,13 +45,49 @@ public final class TlsEngines implements AutoCloseable {
    * @param kind which engine
    * @return the maker
    * @throws GeneralSecurityException if the runtime has no TLS, or refuses the managers
+   * @throws SSLException if BoringSSL refuses the managers
    */
   public static TlsEngines create(
       X509ExtendedKeyManager keys, X509ExtendedTrustManager trust, EngineKind kind)
-      throws GeneralSecurityException {
-    SSLContext context = SSLContext.getInstance("TLS");
-    context.init(new KeyManager[] {keys}, new TrustManager[] {trust}, null);
-    return new TlsEngines(context);
+      throws GeneralSecurityException, SSLException {
+    EngineKind used = usable(kind);
+    return new TlsEngines(
+        used,
+        used == EngineKind.BORINGSSL ? BoringSsl.source(keys, trust) : new JdkSource(keys, trust));
+  }
+
+  private static EngineKind usable(EngineKind wanted) {
+    if (wanted != EngineKind.BORINGSSL) {
+      return wanted == EngineKind.AUTO ? EngineKind.JDK : wanted;
+    }
+    if (boringSslLoads()) {
+      return EngineKind.BORINGSSL;
+    }
+    LOG.warn(
+        "{}={} needs netty-handler and netty-tcnative-boringssl-static on the class path, for this"
+            + " platform: going on with {}",
+        EngineKind.SETTING,
+        wanted,
+        EngineKind.JDK);
+    return EngineKind.JDK;
+  }
+
+  private static boolean boringSslLoads() {
+    try {
+      return BoringSsl.loads();
+    } catch (LinkageError e) {
+      LOG.debug("without BoringSSL", e);
+      return false;
+    }
+  }
+
+  /**
+   * Tells which engine is used.
+   *
+   * @return never {@link EngineKind#AUTO}
+   */
+  public EngineKind kind() {
+    return kind;
   }
 
   /**
@@ -52,10 +101,7 @@ public final class TlsEngines implements AutoCloseable {
    * @throws IllegalArgumentException if the engine has none of the protocols or cipher suites
    */
   public SSLEngine client(String peerHost, int peerPort, SSLParameters parameters) {
-    SSLEngine engine = context.createSSLEngine(peerHost, peerPort);
-    engine.setUseClientMode(true);
-    engine.setSSLParameters(parameters);
-    return engine;
+    return ready(source.client(peerHost, peerPort), parameters);
   }
 
   /**
@@ -69,13 +115,17 @@ public final class TlsEngines implements AutoCloseable {
    * @throws IllegalArgumentException if the engine has none of the protocols or cipher suites
    */
   public SSLEngine server(String peerHost, int peerPort, SSLParameters parameters) {
-    SSLEngine engine = context.createSSLEngine(peerHost, peerPort);
-    engine.setUseClientMode(false);
+    return ready(source.server(peerHost, peerPort), parameters);
+  }
+
+  private SSLEngine ready(SSLEngine engine, SSLParameters parameters) {
     engine.setSSLParameters(parameters);
-    return engine;
+    return kind == EngineKind.JDK_PLAIN ? engine : new CoalescingEngine(engine);
   }
 
   /** Frees what is held outside the heap. Engines already made may still be used. */
   @Override
-  public void close() {}
+  public void close() {
+    source.close();
+  }
 }

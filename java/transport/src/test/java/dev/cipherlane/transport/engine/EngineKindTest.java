@@ -17,11 +17,11 @@ class EngineKindTest {
 
   @Test
   void hasDashesInItsName() {
-    assertThat(EngineKind.JDK_COALESCED).hasToString("jdk-coalesced");
+    assertThat(EngineKind.JDK_PLAIN).hasToString("jdk-plain");
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"", "JDK", "jdk_coalesced", "openssl"})
+  @ValueSource(strings = {"", "JDK", "jdk_plain", "openssl"})
   void refusesOtherNames(String name) {
     assertThatThrownBy(() -> EngineKind.of(name))
         .isInstanceOf(IllegalArgumentException.class)

@@ -1,0 +1,251 @@
+package dev.cipherlane.transport.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Random;
+import java.util.stream.Stream;
+import javax.net.ssl.SSLEngineResult;
+import javax.net.ssl.SSLEngineResult.HandshakeStatus;
+import javax.net.ssl.SSLEngineResult.Status;
+import javax.net.ssl.SSLException;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Each engine against the JDK's as the peer, on both sides, with both versions of TLS. */
+class EngineTest {
+  private static final int WHOLE = 1 << 20;
+
+  @BeforeAll
+  static void boringSslIsHere() {
+    assertThat(BoringSsl.loads()).isTrue();
+  }
+
+  static Stream<Arguments> sides() {
+    return Stream.of(EngineKind.JDK, EngineKind.BORINGSSL)
+        .flatMap(
+            kind ->
+                Stream.of("TLSv1.2", "TLSv1.3")
+                    .flatMap(
+                        protocol ->
+                            Stream.of(
+                                Arguments.of(kind, EngineKind.JDK_PLAIN, protocol),
+                                Arguments.of(EngineKind.JDK_PLAIN, kind, protocol),
+                                Arguments.of(kind, kind, protocol))));
+  }
+
+  /** A frame of Kafka with so many bytes in all. */
+  private static byte[] frame(int size) {
+    byte[] bytes = new byte[size];
+    new Random(size).nextBytes(bytes);
+    ByteBuffer.wrap(bytes).putInt(0, size - Integer.BYTES);
+    return bytes;
+  }
+
+  @ParameterizedTest
+  @MethodSource("sides")
+  void carriesFramesOfEverySize(EngineKind client, EngineKind server, String protocol)
+      throws Exception {
+    Pair pair = new Pair(client, server, protocol, WHOLE).handshake();
+    for (int size : new int[] {4, 5, 100, 4095, 4097, 16_383, 16_384, 16_385, 40_000, 300_000}) {
+      for (Pair.Side from : new Pair.Side[] {pair.client, pair.server}) {
+        byte[] frame = frame(size);
+        assertThat(pair.transfer(from, ByteBuffer.wrap(frame))).isEqualTo(frame);
+      }
+    }
+    assertThat(pair.client.engine.getSession().getProtocol()).isEqualTo(protocol);
+    assertThat(pair.server.engine.getSession().getPeerPrincipal().getName()).isEqualTo("CN=client");
+  }
+
+  @ParameterizedTest
+  @MethodSource("sides")
+  void takesInputByteByByte(EngineKind client, EngineKind server, String protocol)
+      throws Exception {
+    Pair pair = new Pair(client, server, protocol, 1).handshake();
+    byte[] frame = frame(20_000);
+    assertThat(pair.transfer(pair.client, ByteBuffer.wrap(frame))).isEqualTo(frame);
+    assertThat(pair.transfer(pair.server, ByteBuffer.wrap(frame))).isEqualTo(frame);
+  }
+
+  @ParameterizedTest
+  @MethodSource("sides")
+  void survivesAnEndAtEveryStepOfTheHandshake(EngineKind client, EngineKind server, String protocol)
+      throws Exception {
+    for (int steps = 0; steps < 12; steps++) {
+      Pair pair = new Pair(client, server, protocol, WHOLE).begin();
+      pair.steps(steps);
+      close(pair.client);
+      close(pair.server);
+      assertThat(pair.client.engine.isOutboundDone()).as("step %d", steps).isTrue();
+      assertThat(pair.server.engine.isOutboundDone()).as("step %d", steps).isTrue();
+    }
+  }
+
+  /** As SslTransportLayer closes. */
+  private static void close(Pair.Side side) throws SSLException {
+    side.engine.closeOutbound();
+    ByteBuffer out = ByteBuffer.allocate(side.engine.getSession().getPacketBufferSize());
+    for (int i = 0; i < 5 && !side.engine.isOutboundDone(); i++) {
+      side.engine.wrap(ByteBuffer.allocate(0), out.clear());
+    }
+    try {
+      side.engine.closeInbound();
+    } catch (SSLException e) {
+      assertThat(e).hasMessageContaining("close_notify");
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("sides")
+  void keepsPartsOfOneFrameTogether(EngineKind client, EngineKind server, String protocol)
+      throws Exception {
+    Pair pair = new Pair(client, server, protocol, WHOLE).handshake();
+    if (client == EngineKind.JDK_PLAIN) {
+      return;
+    }
+    byte[] frame = frame(200);
+    SSLEngineResult header = pair.send(pair.client, ByteBuffer.wrap(frame, 0, 60));
+    assertThat(header.bytesConsumed()).isEqualTo(60);
+    assertThat(header.bytesProduced()).isZero();
+    assertThat(pair.send(pair.client, ByteBuffer.wrap(frame, 60, 140)).bytesProduced())
+        .isGreaterThan(200);
+    pair.take(pair.server);
+    assertThat(Pair.taken(pair.server)).isEqualTo(frame);
+  }
+
+  @ParameterizedTest
+  @MethodSource("sides")
+  void sendsAtOnceWhatIsNoFrame(EngineKind client, EngineKind server, String protocol)
+      throws Exception {
+    Pair pair = new Pair(client, server, protocol, WHOLE).handshake();
+    byte[] text = {-1, 'n', 'o', ' ', 'f', 'r', 'a', 'm', 'e'};
+    assertThat(pair.transfer(pair.client, ByteBuffer.wrap(text))).isEqualTo(text);
+    assertThat(pair.transfer(pair.client, ByteBuffer.wrap(text))).isEqualTo(text);
+  }
+
+  @ParameterizedTest
+  @MethodSource("sides")
+  void makesAndTakesManyRecordsAtOnce(EngineKind client, EngineKind server, String protocol)
+      throws Exception {
+    Pair pair = new Pair(client, server, protocol, WHOLE).handshake();
+    byte[] frame = frame(60_000);
+    ByteBuffer src = ByteBuffer.wrap(frame);
+    int wraps = 0;
+    while (src.hasRemaining()) {
+      wraps += pair.send(pair.client, src).bytesConsumed() > 0 ? 1 : 0;
+    }
+    int unwraps = 0;
+    while (pair.server.received.position() > 0) {
+      unwraps += pair.server.unwrap().bytesConsumed() > 0 ? 1 : 0;
+    }
+    assertThat(wraps).isEqualTo(client == EngineKind.JDK_PLAIN ? 4 : 1);
+    assertThat(unwraps).isEqualTo(server == EngineKind.JDK_PLAIN ? 4 : 1);
+    assertThat(Pair.taken(pair.server)).isEqualTo(frame);
+  }
+
+  @ParameterizedTest
+  @MethodSource("sides")
+  void goesOnSendingAfterThePeerHasClosedItsHalf(
+      EngineKind client, EngineKind server, String protocol) throws Exception {
+    if (!protocol.equals("TLSv1.3") || server == EngineKind.BORINGSSL) {
+      return; // Netty answers a close_notify with its own
+    }
+    Pair pair = new Pair(client, server, protocol, WHOLE).handshake();
+    pair.transfer(pair.server, ByteBuffer.wrap(frame(100)));
+    pair.client.engine.closeOutbound();
+    pair.send(pair.client, ByteBuffer.allocate(0));
+    assertThat(pair.server.unwrap().getStatus()).isEqualTo(Status.CLOSED);
+    SSLEngineResult sent = pair.send(pair.server, ByteBuffer.wrap(frame(100)));
+    assertThat(sent.bytesConsumed()).isEqualTo(100);
+  }
+
+  @ParameterizedTest
+  @MethodSource("sides")
+  void deliversWhatCameBeforeTheEnd(EngineKind client, EngineKind server, String protocol)
+      throws Exception {
+    Pair pair = new Pair(client, server, protocol, WHOLE).handshake();
+    byte[] frame = frame(100);
+    pair.send(pair.client, ByteBuffer.wrap(frame));
+    pair.client.engine.closeOutbound();
+    pair.send(pair.client, ByteBuffer.allocate(0));
+    SSLEngineResult data = pair.server.unwrap();
+    assertThat(data.getStatus()).isEqualTo(Status.OK);
+    assertThat(data.getHandshakeStatus()).isEqualTo(HandshakeStatus.NOT_HANDSHAKING);
+    pair.take(pair.server);
+    assertThat(Pair.taken(pair.server)).isEqualTo(frame);
+    assertThat(pair.server.unwrap().getStatus()).isEqualTo(Status.CLOSED);
+  }
+
+  @ParameterizedTest
+  @MethodSource("sides")
+  void deliversWhatCameBeforeABadRecord(EngineKind client, EngineKind server, String protocol)
+      throws Exception {
+    Pair pair = new Pair(client, server, protocol, WHOLE).handshake();
+    byte[] frame = frame(100);
+    pair.send(pair.client, ByteBuffer.wrap(frame));
+    int good = pair.server.received.position();
+    pair.send(pair.client, ByteBuffer.wrap(frame));
+    int bad = pair.server.received.position() - 1;
+    assertThat(bad).isGreaterThan(good);
+    pair.server.received.put(bad, (byte) ~pair.server.received.get(bad));
+    assertThat(pair.server.unwrap().bytesProduced()).isEqualTo(100);
+    assertThat(Pair.taken(pair.server)).isEqualTo(frame);
+    assertThatThrownBy(pair.server::unwrap).isInstanceOf(SSLException.class);
+  }
+
+  @ParameterizedTest
+  @MethodSource("sides")
+  void saysWhatKafkaReadsWhenThePeerSpeaksNoTls(
+      EngineKind client, EngineKind server, String protocol) throws Exception {
+    if (server == EngineKind.JDK_PLAIN) {
+      return;
+    }
+    Pair pair = new Pair(client, server, protocol, WHOLE).begin();
+    pair.server.received.put("GET / HTTP/1.1\r\n\r\n".getBytes(StandardCharsets.US_ASCII));
+    assertThatThrownBy(() -> pair.steps(3))
+        .isInstanceOf(SSLException.class)
+        .hasMessageContaining("Unrecognized SSL message");
+  }
+
+  @ParameterizedTest
+  @MethodSource("sides")
+  void resumesSessions(EngineKind client, EngineKind server, String protocol) throws Exception {
+    try (TlsEngines clients = Pair.CLIENT.engines(client);
+        TlsEngines servers = Pair.SERVER.engines(server)) {
+      byte[][] ids = new byte[3][];
+      for (int i = 0; i < ids.length; i++) {
+        Pair pair = new Pair(clients, servers, protocol, WHOLE).handshake();
+        byte[] frame = frame(50);
+        assertThat(pair.transfer(pair.server, ByteBuffer.wrap(frame))).isEqualTo(frame);
+        assertThat(pair.transfer(pair.client, ByteBuffer.wrap(frame))).isEqualTo(frame);
+        assertThat(pair.server.engine.getSession().getPeerPrincipal().getName())
+            .isEqualTo("CN=client");
+        ids[i] = pair.client.engine.getSession().getId();
+        close(pair.client);
+        close(pair.server);
+      }
+      assertThat(Arrays.stream(ids).allMatch(id -> id != null)).isTrue();
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("sides")
+  void answersAfterItsEnd(EngineKind client, EngineKind server, String protocol) throws Exception {
+    Pair pair = new Pair(client, server, protocol, WHOLE).handshake();
+    for (Pair.Side side : new Pair.Side[] {pair.client, pair.server}) {
+      close(side);
+      assertThatCode(() -> side.engine.getSession().getPacketBufferSize())
+          .doesNotThrowAnyException();
+      assertThat(
+              side.engine.wrap(ByteBuffer.wrap(frame(10)), ByteBuffer.allocate(40_000)).getStatus())
+          .isEqualTo(Status.CLOSED);
+      assertThat(side.engine.isOutboundDone()).isTrue();
+    }
+  }
+}
