@@ -10,6 +10,7 @@ import io.netty.handler.ssl.SslContextBuilder;
 import io.netty.handler.ssl.SslProvider;
 import io.netty.util.ReferenceCountUtil;
 import java.lang.ref.Cleaner;
+import java.security.GeneralSecurityException;
 import javax.net.ssl.KeyManager;
 import javax.net.ssl.SSLEngine;
 import javax.net.ssl.SSLException;
@@ -39,7 +40,8 @@ final class BoringSsl implements TlsEngines.Source {
     return OpenSsl.isAvailable() && OpenSsl.versionString().equals("BoringSSL");
   }
 
-  static BoringSsl source(KeyManager keys, TrustManager trust) throws SSLException {
+  static BoringSsl source(KeyManager keys, TrustManager trust)
+      throws GeneralSecurityException {
     SslContextBuilder clients =
         SslContextBuilder.forClient()
             .keyManager(keys)
@@ -53,12 +55,16 @@ final class BoringSsl implements TlsEngines.Source {
    * unwrap of nothing, which Kafka before 3.7.1 does not make (KAFKA-16305).
    */
   private static SslContext context(SslContextBuilder builder, TrustManager trust)
-      throws SSLException {
-    return builder
-        .sslProvider(SslProvider.OPENSSL_REFCNT)
-        .option(OpenSslContextOption.USE_TASKS, false)
-        .trustManager(trust)
-        .build();
+      throws GeneralSecurityException {
+    try {
+      return builder
+          .sslProvider(SslProvider.OPENSSL_REFCNT)
+          .option(OpenSslContextOption.USE_TASKS, false)
+          .trustManager(trust)
+          .build();
+    } catch (SSLException e) {
+      throw new GeneralSecurityException(e.getMessage(), e);
+    }
   }
 
   @Override

@@ -2,7 +2,6 @@ package dev.cipherlane.transport.engine;
 
 import java.security.GeneralSecurityException;
 import javax.net.ssl.SSLEngine;
-import javax.net.ssl.SSLException;
 import javax.net.ssl.SSLParameters;
 import javax.net.ssl.X509ExtendedKeyManager;
 import javax.net.ssl.X509ExtendedTrustManager;
@@ -44,12 +43,11 @@ public final class TlsEngines implements AutoCloseable {
    * @param trust decides about the peer's certificate
    * @param kind which engine
    * @return the maker
-   * @throws GeneralSecurityException if the runtime has no TLS, or refuses the managers
-   * @throws SSLException if BoringSSL refuses the managers
+   * @throws GeneralSecurityException if the engine cannot be had, or refuses the managers
    */
   public static TlsEngines create(
       X509ExtendedKeyManager keys, X509ExtendedTrustManager trust, EngineKind kind)
-      throws GeneralSecurityException, SSLException {
+      throws GeneralSecurityException {
     EngineKind used = usable(kind);
     return new TlsEngines(
         used,

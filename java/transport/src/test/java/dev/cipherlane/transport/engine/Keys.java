@@ -59,7 +59,7 @@ final class Keys {
   TlsEngines engines(EngineKind kind) {
     try {
       return TlsEngines.create(keyManager(), trustManager(), kind);
-    } catch (GeneralSecurityException | IOException e) {
+    } catch (GeneralSecurityException e) {
       throw new IllegalStateException(e);
     }
   }
