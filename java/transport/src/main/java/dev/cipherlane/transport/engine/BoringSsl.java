@@ -40,8 +40,7 @@ final class BoringSsl implements TlsEngines.Source {
     return OpenSsl.isAvailable() && OpenSsl.versionString().equals("BoringSSL");
   }
 
-  static BoringSsl source(KeyManager keys, TrustManager trust)
-      throws GeneralSecurityException {
+  static BoringSsl source(KeyManager keys, TrustManager trust) throws GeneralSecurityException {
     SslContextBuilder clients =
         SslContextBuilder.forClient()
             .keyManager(keys)
