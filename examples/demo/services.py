@@ -20,19 +20,16 @@ class StartError(RuntimeError):
 
 
 @contextmanager
-def running(name: str, command: list[str], log: Path) -> Iterator[dict[str, Any]]:
-    """Run a service until the block ends; yield the JSON line that it prints when it is ready.
+def child(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a service until the block ends.
 
-    The service also stops by itself when this program dies, because its standard input then closes.
+    It also stops by itself when this program dies, because its standard input then closes.
     """
     with log.open("wb") as errors:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
     assert process.stdin is not None and process.stdout is not None
     try:
-        line = process.stdout.readline()
-        if not line:
-            raise StartError(f"the {name} did not start: see {log}\n{log.read_text()[-2000:]}")
-        yield json.loads(line)
+        yield process
     finally:
         process.stdin.close()
         try:
@@ -41,6 +38,22 @@ def running(name: str, command: list[str], log: Path) -> Iterator[dict[str, Any]
             process.kill()
             process.wait()
         process.stdout.close()
+
+
+def answer(name: str, process: subprocess.Popen[bytes], log: Path) -> dict[str, Any]:
+    """The next JSON line of a service: the first says that it is ready."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise StartError(f"the {name} did not start: see {log}\n{log.read_text()[-2000:]}")
+    return dict(json.loads(line))
+
+
+@contextmanager
+def running(name: str, command: list[str], log: Path) -> Iterator[dict[str, Any]]:
+    """Run a service until the block ends; yield the JSON line that it prints when it is ready."""
+    with child(command, log) as process:
+        yield answer(name, process, log)
 
 
 def broker_command(topics: str) -> list[str]:

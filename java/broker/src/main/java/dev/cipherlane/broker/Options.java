@@ -95,7 +95,9 @@ record Options(
         .metavar("KEY=VALUE")
         .type(Options::setting)
         .action(Arguments.append())
-        .help("any other broker setting, for example log.segment.bytes=1048576; may be repeated");
+        .help(
+            "any other broker setting, for example log.segment.bytes=1048576; {node} in a value stands for the id of"
+                + " the node; may be repeated");
     parser
         .addArgument("--cluster")
         .metavar("N")

@@ -32,6 +32,9 @@ final class Settings {
           "metadata.log.dir",
           "auto.create.topics.enable");
 
+  /** Stands for the id of the node in the values of {@code --set}: what each has of its own. */
+  private static final String NODE = "{node}";
+
   private static final Map<String, String> QUICK =
       Map.of(
           // One partition in place of 50: each is files to create when the first group, transaction
@@ -53,7 +56,7 @@ final class Settings {
     settings.putAll(QUICK);
     settings.putAll(copies(member.size()));
     settings.setProperty("inter.broker.listener.name", Listener.PLAINTEXT);
-    settings.putAll(options.set());
+    options.set().forEach((key, value) -> settings.put(key, value.replace(NODE, "" + member.id())));
     settings.setProperty("process.roles", "broker,controller");
     settings.setProperty("node.id", String.valueOf(member.id()));
     settings.setProperty(

@@ -25,7 +25,14 @@ class ClusterTest {
   static void start() throws IOException {
     cluster =
         BrokerProcess.start(
-            "--cluster", "3", "--topics", "orders:1", "--listener", "MORE:PLAINTEXT");
+            "--cluster",
+            "3",
+            "--topics",
+            "orders:1",
+            "--listener",
+            "MORE:PLAINTEXT",
+            "--set",
+            "broker.rack=rack-{node}");
   }
 
   @AfterAll
@@ -67,6 +74,15 @@ class ClusterTest {
           .isSubsetOf(more.split(","));
     }
     assertThatThrownBy(() -> cluster.bootstrap("LESS")).hasMessageContaining("no listener LESS");
+  }
+
+  @Test
+  void givesEveryBrokerItsOwnSettings() throws Exception {
+    try (Admin admin = Admin.create(Map.of("bootstrap.servers", cluster.bootstrap()))) {
+      assertThat(admin.describeCluster().nodes().get())
+          .isNotEmpty()
+          .allSatisfy(node -> assertThat(node.rack()).isEqualTo("rack-" + node.id()));
+    }
   }
 
   @Test
