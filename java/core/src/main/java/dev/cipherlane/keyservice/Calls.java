@@ -16,6 +16,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Consumer;
 import java.util.function.Function;
 
 /** Calls of the key service, with several addresses tried in turn. Thread-safe. */
@@ -71,8 +72,13 @@ final class Calls {
     }
   }
 
-  /** Tries the addresses in turn, beginning with the one that answered last [CL-KEY-014]. */
-  <T> T ask(HttpClient http, Request request, Function<HttpAnswer, T> read) {
+  /**
+   * Tries the addresses in turn, beginning with the one that answered last [CL-KEY-014].
+   *
+   * @param broken is told when an address did not answer over this client
+   */
+  <T> T ask(
+      HttpClient http, Request request, Function<HttpAnswer, T> read, Consumer<HttpClient> broken) {
     CipherlaneException last = null;
     int first = preferred;
     for (int i = 0; i < addresses.size(); i++) {
@@ -86,6 +92,7 @@ final class Calls {
           return readAndWipe(answer, read);
         }
       } catch (IOException e) {
+        broken.accept(http);
         last = unreachable(addresses.get(index), e);
       }
     }

@@ -37,6 +37,9 @@ public final class CertificateClient implements CertificateSource {
     body.addProperty("csr", csr);
     HttpClient http = KeyServiceHttp.client(proof.certificate(), proof.trusted(), connectTimeout);
     return calls.ask(
-        http, new Calls.Request("/v1/certificate", body, proof.token()), Answers::certificate);
+        http,
+        new Calls.Request("/v1/certificate", body, proof.token()),
+        Answers::certificate,
+        used -> {}); // each call has a client of its own
   }
 }

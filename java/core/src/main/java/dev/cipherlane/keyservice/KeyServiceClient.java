@@ -112,7 +112,8 @@ public final class KeyServiceClient implements KeySource {
   }
 
   private <T> T ask(String path, JsonObject request, Function<HttpAnswer, T> read) {
-    return calls.ask(http.get(), new Calls.Request(path, request, Optional.empty()), read);
+    var call = new Calls.Request(path, request, Optional.empty());
+    return calls.ask(http.get(), call, read, http::discard);
   }
 
   /** Ends the identity. Connections end when idle, and with the client. */

@@ -16,7 +16,7 @@ import javax.net.ssl.SSLParameters;
 /**
  * HTTP clients for the key service: mutual TLS that trusts the CAs given and nothing else
  * [CL-KEY-001], no proxy, no redirects, no cookies. {@link #get} makes one anew when the identity
- * has changed. Thread-safe.
+ * has changed, or the last one was discarded. Thread-safe.
  */
 final class KeyServiceHttp {
   /** A client and the credentials that it shows. */
@@ -53,6 +53,17 @@ final class KeyServiceHttp {
       made = new Made(now, client(Optional.of(now), now.trust().keyService(), connectTimeout));
     }
     return made.http();
+  }
+
+  /**
+   * Never gives this client again. A connection of HTTP/2 stays in its pool after a request that
+   * was not answered, and may be dead until the system gives it up, which takes a quarter of an
+   * hour.
+   */
+  synchronized void discard(HttpClient broken) {
+    if (made != null && made.http() == broken) {
+      made = null;
+    }
   }
 
   static HttpClient client(
