@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -41,18 +39,6 @@ func run(args []string, s *commandline.Streams) int {
 	return commandline.Run(commandline.Program{Name: "cipherlane-keyservice", About: about}, &commands{}, args, s)
 }
 
-func newLog(w io.Writer, cfg config.Log) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
-		level = slog.LevelInfo
-	}
-	options := &slog.HandlerOptions{Level: level}
-	if cfg.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
-	}
-	return slog.New(slog.NewTextHandler(w, options))
-}
-
 // runServer serves until a signal ends it; ready is called once it listens.
 func runServer(ctx context.Context, cfg config.Config, s *commandline.Streams, ready func(server.Addresses) error) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
@@ -60,7 +46,7 @@ func runServer(ctx context.Context, cfg config.Config, s *commandline.Streams, r
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	opened, err := server.Open(cfg, newLog(s.Err, cfg.Log))
+	opened, err := server.Open(cfg, commandline.NewLog(s.Err, cfg.Log.Format, cfg.Log.Level))
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (c *initCommand) Run(s *commandline.Streams) error {
 		return err
 	}
 	if o := cfg.Store.Vault; o != nil {
-		if err := vault.Init(context.Background(), *o, newLog(s.Err, cfg.Log)); err != nil {
+		if err := vault.Init(context.Background(), *o, commandline.NewLog(s.Err, cfg.Log.Format, cfg.Log.Level)); err != nil {
 			return err
 		}
 		_, err = fmt.Fprintf(s.Out, "made a key store in Vault, in %s/%s. Back Vault up by its snapshots: without it, records cannot be decrypted.\n", o.KV, o.Path)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -57,7 +56,7 @@ func (c *runCommand) Run(s *commandline.Streams) error {
 	if c.UntilStdinCloses {
 		ctx = untilClosed(ctx, s.In)
 	}
-	opened, err := server.Open(ctx, cfg, newLog(s.Err, cfg.Log))
+	opened, err := server.Open(ctx, cfg, commandline.NewLog(s.Err, cfg.Log.Format, cfg.Log.Level))
 	if err != nil {
 		return err
 	}
@@ -77,18 +76,6 @@ func untilClosed(ctx context.Context, in io.Reader) context.Context {
 		cancel()
 	}()
 	return ctx
-}
-
-func newLog(w io.Writer, cfg config.Log) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
-		level = slog.LevelInfo
-	}
-	options := &slog.HandlerOptions{Level: level}
-	if cfg.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
-	}
-	return slog.New(slog.NewTextHandler(w, options))
 }
 
 type checkCommand struct {
