@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"io"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/commandline"
 	"github.com/cipherlane/cipherlane/keyservice/internal/dev"
@@ -34,7 +33,7 @@ func (c *devCommand) Run(s *commandline.Streams) error {
 	override(&cfg.Log.Level, c.LogLevel)
 	ctx := context.Background()
 	if c.UntilStdinCloses {
-		ctx = untilEnd(ctx, s.In)
+		ctx = commandline.UntilClosed(ctx, s.In)
 	}
 	return runServer(ctx, cfg, s, func(at server.Addresses) error {
 		running := dev.NewRunning(folder, at.API, at.Admin)
@@ -46,14 +45,4 @@ func (c *devCommand) Run(s *commandline.Streams) error {
 		}
 		return running.WriteText(s.Out)
 	})
-}
-
-// untilEnd gives a context that ends with the input.
-func untilEnd(ctx context.Context, in io.Reader) context.Context {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		defer cancel()
-		_, _ = io.Copy(io.Discard, in)
-	}()
-	return ctx
 }

@@ -5,15 +5,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/commandline"
 	"github.com/cipherlane/cipherlane/keyservice/internal/config"
-	"github.com/cipherlane/cipherlane/keyservice/internal/release"
 	"github.com/cipherlane/cipherlane/keyservice/internal/server"
 )
 
@@ -65,10 +62,5 @@ type versionCommand struct{}
 
 // Run shows the version.
 func (versionCommand) Run(s *commandline.Streams) error {
-	goVersion := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		goVersion = info.GoVersion
-	}
-	_, err := fmt.Fprintf(s.Out, "cipherlane-keyservice %s (%s)\n", release.Version, goVersion)
-	return err
+	return commandline.PrintVersion(s, "cipherlane-keyservice")
 }

@@ -7,14 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/commandline"
-	"github.com/cipherlane/cipherlane/keyservice/internal/release"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/config"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/server"
 )
@@ -54,7 +51,7 @@ func (c *runCommand) Run(s *commandline.Streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	if c.UntilStdinCloses {
-		ctx = untilClosed(ctx, s.In)
+		ctx = commandline.UntilClosed(ctx, s.In)
 	}
 	opened, err := server.Open(ctx, cfg, commandline.NewLog(s.Err, cfg.Log.Format, cfg.Log.Level))
 	if err != nil {
@@ -66,16 +63,6 @@ func (c *runCommand) Run(s *commandline.Streams) error {
 		}
 	}
 	return opened.Run(ctx)
-}
-
-// untilClosed ends a context when nothing can be read any more.
-func untilClosed(ctx context.Context, in io.Reader) context.Context {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		_, _ = io.Copy(io.Discard, in)
-		cancel()
-	}()
-	return ctx
 }
 
 type checkCommand struct {
@@ -95,10 +82,5 @@ type versionCommand struct{}
 
 // Run shows the version.
 func (versionCommand) Run(s *commandline.Streams) error {
-	goVersion := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		goVersion = info.GoVersion
-	}
-	_, err := fmt.Fprintf(s.Out, "cipherlane-sidecar %s (%s)\n", release.Version, goVersion)
-	return err
+	return commandline.PrintVersion(s, "cipherlane-sidecar")
 }

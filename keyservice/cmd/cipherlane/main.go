@@ -2,9 +2,7 @@
 package main
 
 import (
-	"fmt"
 	"os"
-	"runtime/debug"
 
 	kongcompletion "github.com/jotaen/kong-completion"
 
@@ -61,13 +59,8 @@ type versionCommand struct{}
 
 // Run shows the version.
 func (versionCommand) Run(g *Globals, s *commandline.Streams) error {
-	goVersion := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		goVersion = info.GoVersion
-	}
 	if g.JSON {
-		return printJSON(s.Out, map[string]string{"version": release.Version, "go": goVersion})
+		return printJSON(s.Out, map[string]string{"version": release.Version, "go": commandline.GoVersion()})
 	}
-	_, err := fmt.Fprintf(s.Out, "cipherlane %s (%s)\n", release.Version, goVersion)
-	return err
+	return commandline.PrintVersion(s, "cipherlane")
 }

@@ -1,6 +1,7 @@
 package commandline
 
 import (
+	"context"
 	"io"
 	"log/slog"
 )
@@ -16,4 +17,14 @@ func NewLog(w io.Writer, format, level string) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// UntilClosed ends a context when nothing can be read any more, so that a program never outlives the one that started it.
+func UntilClosed(ctx context.Context, in io.Reader) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
+	return ctx
 }
