@@ -14,11 +14,7 @@ import (
 
 // load is the operation of that name: records at a steady rate, whatever happens meanwhile.
 func load(request driver.Request) (any, error) {
-	var prefix driver.Bytes
-	if err := json.Unmarshal(request.Value, &prefix); err != nil {
-		return nil, err
-	}
-	sdk, err := open(request.Settings)
+	prefix, sdk, err := begin(request)
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +34,15 @@ func load(request driver.Request) (any, error) {
 		time.Sleep(time.Second / time.Duration(request.Rate))
 	}
 	return map[string]any{"results": results}, client.Flush(context.Background())
+}
+
+// begin reads what every value starts with, and opens what the settings say.
+func begin(request driver.Request) (prefix driver.Bytes, opened *sdk, err error) {
+	if err := json.Unmarshal(request.Value, &prefix); err != nil {
+		return nil, nil, err
+	}
+	opened, err = open(request.Settings)
+	return prefix, opened, err
 }
 
 func exists(file string) bool {

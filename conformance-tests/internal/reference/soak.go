@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"sync/atomic"
 	"time"
 
@@ -17,11 +16,7 @@ import (
 const lookEvery = 100
 
 func soakWrite(request driver.Request) (any, error) {
-	var prefix driver.Bytes
-	if err := json.Unmarshal(request.Value, &prefix); err != nil {
-		return nil, err
-	}
-	sdk, err := open(request.Settings)
+	prefix, sdk, err := begin(request)
 	if err != nil {
 		return nil, err
 	}
@@ -57,11 +52,7 @@ func count(numbers *driver.Numbers) func(*kgo.Record, error) {
 }
 
 func soakRead(request driver.Request) (any, error) {
-	var prefix driver.Bytes
-	if err := json.Unmarshal(request.Value, &prefix); err != nil {
-		return nil, err
-	}
-	sdk, err := open(request.Settings)
+	prefix, sdk, err := begin(request)
 	if err != nil {
 		return nil, err
 	}
