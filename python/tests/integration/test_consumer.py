@@ -165,6 +165,46 @@ def test_several_partitions_and_topics_in_one_batch(cluster: Cluster, service: S
     assert_refused(found[second, 0, 0], "plaintext-rejected", second, 0)
 
 
+def test_large_batches_are_as_whole_as_those_of_the_client(
+    cluster: Cluster, service: Service, encryptor: Encryptor
+) -> None:
+    """More than is decrypted at a time: in order, none missing; bounds and time limits are confluent-kafka's."""
+    topic = cluster.topic("t")
+    cluster.write(topic, *(encryptor.encrypt(topic, b"%d" % number) for number in range(1_700)))
+    with consumer_for(cluster, service, topic) as consumer:
+        first = consumer.consume(1_200, 30)
+        rest = consumer.consume(1_200, 1.0)
+        assert consumer.consume(0, 1.0) == []
+        for refused in (-1, 1_000_001):
+            with pytest.raises(ValueError, match="num_messages"):
+                consumer.consume(refused, 0)
+    assert [message.value() for message in first] == [b"%d" % number for number in range(1_200)]
+    assert [message.value() for message in rest] == [b"%d" % number for number in range(1_200, 1_700)]
+
+
+def test_what_was_taken_is_given_when_the_client_fails_after_it(
+    cluster: Cluster, service: Service, encryptor: Encryptor
+) -> None:
+    """Offsets may be stored already: an error in the middle of a large batch must not swallow its beginning."""
+    topic = cluster.topic("t")
+    cluster.write(topic, *(encryptor.encrypt(topic, b"%d" % number) for number in range(700)))
+    with consumer_for(cluster, service, topic) as consumer:
+        taken: list[int] = []
+
+        def failing(count: int, timeout: float) -> list[Any]:
+            if taken:
+                raise confluent_kafka.KafkaException(confluent_kafka.KafkaError._FATAL)
+            found = confluent_kafka.Consumer.consume(consumer, count, timeout)
+            taken.append(len(found))
+            return found
+
+        messages = consumer._reader.consume(failing, 700, 30)
+        with pytest.raises(confluent_kafka.KafkaException):
+            consumer._reader.consume(failing, 700, 30)
+    assert [message.value() for message in messages] == [b"%d" % number for number in range(taken[0])]
+    assert 0 < taken[0] < 700
+
+
 def test_a_commit_of_what_was_processed_skips_nothing(cluster: Cluster, service: Service, encryptor: Encryptor) -> None:
     """CL-KAF-010: an application that commits up to the bad record finds it there again."""
     topic = cluster.topic("t")
