@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 import time
 from pathlib import Path
 from typing import Any, Iterator, Optional
 
+import confluent_kafka
 import pytest
 from aiokafka.errors import KafkaConnectionError
 
 from cipherlane import CipherlaneError
 from cipherlane.aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from cipherlane.configuration import Configuration
+from cipherlane.confluent import Consumer, Producer
 from cipherlane.keyservice import identity
 from processes import Cluster, Service, end, start_cluster, start_issuing_service
 
@@ -135,3 +138,24 @@ def test_a_context_of_the_application_stays(issuing: Service, secured: Cluster, 
 
     with pytest.raises(KafkaConnectionError):
         asyncio.run(start())
+
+
+@pytest.mark.parametrize("client", [Producer, Consumer])
+def test_confluent_kafka_says_that_it_shows_no_certificate(
+    client: Any, issuing: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Brokers would refuse it without a word of why; with a certificate of its own nothing is said."""
+    given = settings(issuing, "producer", tmp_path)
+    own = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
+    shown = {"security.protocol": "SSL", "ssl.certificate.location": "/nowhere"}
+    for more, warned in [
+        ({"security.protocol": "SSL"}, 1),
+        (shown, 0),
+        ({}, 0),
+        ({"security.protocol": "sasl_ssl"}, 0),
+    ]:
+        caplog.clear()
+        with contextlib.suppress(confluent_kafka.KafkaException):  # of the certificate that is nowhere
+            client({**own, **more, **given}).close()
+        said = [record for record in caplog.records if "is shown no certificate" in record.getMessage()]
+        assert len(said) == warned, more

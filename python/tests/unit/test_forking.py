@@ -14,7 +14,7 @@ import pytest
 from cipherlane import forking
 
 FORKED_BY_C = """
-import ctypes, os, sys, time
+import ctypes, os, sys
 sys.path.insert(0, sys.argv[1])
 from cipherlane.configuration import Writing
 from cipherlane.encryptor import Encryptor
@@ -24,7 +24,8 @@ source = MemorySource()
 source.add("t")
 encryptor = Encryptor(source, QUICK, Writing(100))
 first = encryptor.encrypt("t", b"x")[20:44]
-time.sleep(0.5)  # no other thread may be asking for the interpreter's lock: it would be waited for in the child
+# A thread that asks for the interpreter's lock at this moment would be waited for in the child, where it is not.
+sys.setswitchinterval(1000)
 pid = ctypes.PyDLL(None).fork()
 mine = [encryptor.encrypt("t", b"x")[20:44].hex() for _ in range(50)]
 if pid == 0:

@@ -11,11 +11,10 @@ from cipherlane import configuration
 from cipherlane.configuration import Configuration
 from cipherlane.confluent.consumer import for_librdkafka
 from cipherlane.confluent.message import UndecryptableMessage
-from cipherlane.confluent.producer import key_bytes
+from cipherlane.confluent.producer import key_bytes, open_encryptor
 from cipherlane.confluent.reader import Reader
 from cipherlane.confluent.serializing import refusal, refuse_mark
 from cipherlane.counts import Numbers
-from cipherlane.encryptor import Encryptor
 from cipherlane.errors import DecryptionError
 
 Settings = Mapping[str, Any]
@@ -68,7 +67,7 @@ class AIOProducer(confluent_kafka.aio.AIOProducer):
 
     def _open(self, conf: Settings) -> dict[str, Any]:
         ours, theirs = configuration.split(conf)
-        self._encryptor = Encryptor.from_settings(ours)
+        self._encryptor = open_encryptor(ours, theirs)
         return theirs
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Mapping, Optional, Union
 
 import confluent_kafka
 
 from cipherlane import configuration
+from cipherlane.configuration import Configuration
+from cipherlane.confluent.certificate import warn_if_not_shown
 from cipherlane.counts import Numbers
 from cipherlane.encryptor import Encryptor
 
@@ -39,7 +41,7 @@ class Producer(confluent_kafka.Producer):
         ours, theirs = configuration.split({**dict(*args), **kwargs})
         # It is called by way of each record's own callback, which knows the value.
         self._on_delivery: Optional[Delivered] = theirs.pop("on_delivery", None)
-        self._encryptor = Encryptor.from_settings(ours)
+        self._encryptor = open_encryptor(ours, theirs)
         try:
             super().__init__(theirs)
         except BaseException:
@@ -122,6 +124,13 @@ class Producer(confluent_kafka.Producer):
         if told is not None:
             copied["callback"] = functools.partial(_tell, told, value)
         return copied
+
+
+def open_encryptor(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Encryptor:
+    """That of a producer with these settings; raises ``ConfigurationError``."""
+    settings = Configuration.from_settings(ours)
+    warn_if_not_shown(settings, theirs)
+    return Encryptor.from_configuration(settings)
 
 
 def key_bytes(key: Any) -> Any:  # noqa: ANN401 - whatever the application gave; the encryptor refuses what is no key

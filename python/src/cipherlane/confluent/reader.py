@@ -9,6 +9,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 from confluent_kafka import Message
 
 from cipherlane.configuration import Configuration, FailureAction
+from cipherlane.confluent.certificate import warn_if_not_shown
 from cipherlane.confluent.dead_letters import DeadLetters, Failure
 from cipherlane.counts import Counts, Numbers
 from cipherlane.decryptor import Decryptor, Record
@@ -39,6 +40,7 @@ class Reader:
     """
 
     def __init__(self, configuration: Configuration, settings: Mapping[str, Any], refused: Refused) -> None:
+        warn_if_not_shown(configuration, settings)
         self._action = configuration.failure_action
         self._refused = refused
         self._dead_letters = DeadLetters(settings, configuration.dead_letter_topic_of, configuration.keys.deadline)
