@@ -198,10 +198,16 @@ static bool is_address(const char *host)
     return inet_pton(AF_INET, host, &memory) == 1 || inet_pton(AF_INET6, host, &memory) == 1;
 }
 
+/* SSL_set_tlsext_host_name, whose cast drops const: clang refuses it. */
+static bool name_server(SSL *ssl, const char *host)
+{
+    return SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, (void *)(uintptr_t)host) == 1;
+}
+
 static bool aim(const cl_tls *tls, SSL *ssl, const char *host)
 {
     bool numeric = is_address(host);
-    bool named = numeric || SSL_set_tlsext_host_name(ssl, host) == 1;
+    bool named = numeric || name_server(ssl, host);
     X509_VERIFY_PARAM *wanted = SSL_get0_param(ssl);
     if (!named || !tls->verify_host) {
         return named;
