@@ -13,16 +13,22 @@
 
 #define BODY_MAX 1048576U
 #define POOL 8U
+#define LONGEST_POLL_MS 1000
 
+/* The multi handle is what one thread waits on and another can wake; it holds this one easy handle and its connection to the server. */
 typedef struct connection {
     CURL *curl;
+    CURLM *multi;
     struct curl_slist *headers;
     cl_pem *pem;
+    struct connection *next; /* of those in use */
 } connection;
 
 struct cl_http {
     const cl_settings *settings;
     pthread_mutex_t mutex; /* guards what follows */
+    bool interrupted;
+    connection *busy;
     size_t idle;
     connection connections[POOL];
 };
@@ -39,6 +45,7 @@ static void free_headers(struct curl_slist *headers)
 static void hang_up(connection *one)
 {
     curl_easy_cleanup(one->curl);
+    (void)curl_multi_cleanup(one->multi);
     free_headers(one->headers);
     cl_pem_drop(one->pem);
 }
@@ -162,7 +169,8 @@ static bool take(cl_http *http, cl_pem *pem, connection *one)
         return true;
     }
     one->curl = curl_easy_init();
-    if (one->curl != NULL && prepare(http, one)) {
+    one->multi = curl_multi_init();
+    if (one->curl != NULL && one->multi != NULL && prepare(http, one)) {
         return true;
     }
     give(http, one, false);
@@ -207,6 +215,10 @@ static cl_code failed(CURLcode result, const char *url, cl_error *error)
         return cl_fail(error, CL_KEY_SERVICE_BAD_ANSWER, "key-service-bad-answer: %.200s answered more than 1 MiB",
                        url);
     }
+    if (result == CURLE_ABORTED_BY_CALLBACK) {
+        return cl_fail(error, CL_KEY_SERVICE_UNAVAILABLE, "key-service-unavailable: %.200s: the client is being closed",
+                       url);
+    }
     if (result == CURLE_OUT_OF_MEMORY || result == CURLE_FAILED_INIT) {
         return cl_no_memory(error);
     }
@@ -221,11 +233,103 @@ static bool address(CURL *curl, const char *url, const char *path)
     return curl_easy_setopt(curl, CURLOPT_URL, whole) == CURLE_OK;
 }
 
-static cl_code perform(CURL *curl, const char *url, cl_http_answer *answer, cl_error *error)
+/* Notes a connection in use; false when nothing is to be sent any more. */
+static bool enter(cl_http *http, connection *one)
 {
+    (void)pthread_mutex_lock(&http->mutex);
+    bool allowed = !http->interrupted;
+    if (allowed) {
+        one->next = http->busy;
+        http->busy = one;
+    }
+    (void)pthread_mutex_unlock(&http->mutex);
+    return allowed;
+}
+
+static void leave(cl_http *http, const connection *one)
+{
+    (void)pthread_mutex_lock(&http->mutex);
+    connection **place = &http->busy;
+    while (*place != one) {
+        place = &(*place)->next;
+    }
+    *place = one->next;
+    (void)pthread_mutex_unlock(&http->mutex);
+}
+
+static bool is_interrupted(cl_http *http)
+{
+    (void)pthread_mutex_lock(&http->mutex);
+    bool interrupted = http->interrupted;
+    (void)pthread_mutex_unlock(&http->mutex);
+    return interrupted;
+}
+
+void cl_http_interrupt(cl_http *http)
+{
+    (void)pthread_mutex_lock(&http->mutex);
+    http->interrupted = true;
+    for (const connection *each = http->busy; each != NULL; each = each->next) {
+        (void)curl_multi_wakeup(each->multi);
+    }
+    (void)pthread_mutex_unlock(&http->mutex);
+}
+
+void cl_http_resume(cl_http *http)
+{
+    (void)pthread_mutex_lock(&http->mutex);
+    http->interrupted = false;
+    (void)pthread_mutex_unlock(&http->mutex);
+}
+
+/* A look-up of a name cannot be broken off; whoever closes does not wait for it. */
+static void give_up(CURL *curl)
+{
+#if LIBCURL_VERSION_NUM >= 0x075700
+    (void)curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
+#else
+    (void)curl;
+#endif
+}
+
+/* Until the one transfer has ended, or is interrupted. */
+static CURLcode drive(cl_http *http, const connection *one)
+{
+    int running = 1;
+    CURLMcode code = curl_multi_perform(one->multi, &running);
+    while (code == CURLM_OK && running > 0) {
+        if (is_interrupted(http)) {
+            give_up(one->curl);
+            return CURLE_ABORTED_BY_CALLBACK;
+        }
+        code = curl_multi_poll(one->multi, NULL, 0, LONGEST_POLL_MS, NULL);
+        code = code == CURLM_OK ? curl_multi_perform(one->multi, &running) : code;
+    }
+    const CURLMsg *message = code == CURLM_OK ? curl_multi_info_read(one->multi, &running) : NULL;
+    return message == NULL ? CURLE_OUT_OF_MEMORY : message->data.result;
+}
+
+/* What curl_easy_perform does, but cl_http_interrupt ends it. */
+static CURLcode transfer(cl_http *http, connection *one)
+{
+    if (!enter(http, one)) {
+        return CURLE_ABORTED_BY_CALLBACK;
+    }
+    CURLcode result = CURLE_OUT_OF_MEMORY;
+    if (curl_multi_add_handle(one->multi, one->curl) == CURLM_OK) {
+        result = drive(http, one);
+        (void)curl_multi_remove_handle(one->multi, one->curl);
+    }
+    leave(http, one);
+    return result;
+}
+
+static cl_code perform(cl_http *http, connection *one, const char *url, cl_http_answer *answer, cl_error *error)
+{
+    CURL *curl = one->curl;
     const char *type = NULL;
     answer->sent_at = cl_now();
-    CURLcode result = curl_easy_perform(curl);
+    CURLcode result = transfer(http, one);
     if (result != CURLE_OK) {
         return failed(result, url, error);
     }
@@ -249,7 +353,7 @@ cl_code cl_http_post(cl_http *http, const cl_http_request *request, cl_http_answ
                  curl_easy_setopt(one.curl, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms) == CURLE_OK &&
                  curl_easy_setopt(one.curl, CURLOPT_WRITEFUNCTION, collect) == CURLE_OK &&
                  curl_easy_setopt(one.curl, CURLOPT_WRITEDATA, answer) == CURLE_OK;
-    cl_code code = ready ? perform(one.curl, request->url, answer, error) : cl_no_memory(error);
+    cl_code code = ready ? perform(http, &one, request->url, answer, error) : cl_no_memory(error);
     give(http, &one, code == CL_OK);
     if (code != CL_OK) {
         cl_http_answer_free(answer);

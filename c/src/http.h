@@ -29,6 +29,13 @@ void cl_http_free(cl_http *http);
  */
 cl_code cl_http_post(cl_http *http, const cl_http_request *request, cl_http_answer *answer, cl_error *error);
 
+/*
+ * Ends the requests in flight, in other threads, at once, and until cl_http_resume refuses new ones: CL_KEY_SERVICE_UNAVAILABLE. For whoever
+ * must wait for such a thread.
+ */
+void cl_http_interrupt(cl_http *http);
+void cl_http_resume(cl_http *http);
+
 /* Wipes and frees the body. */
 void cl_http_answer_free(cl_http_answer *answer);
 

@@ -379,6 +379,7 @@ void cl_identity_release(cl_identity *identity)
         identity->stopping = true;
         (void)pthread_cond_broadcast(&identity->changed);
         (void)pthread_mutex_unlock(&identity->mutex);
+        cl_keyservice_interrupt(identity->service); /* which may be silent for as long as a request may last */
         (void)pthread_join(identity->thread, NULL);
         destroy(identity);
     }

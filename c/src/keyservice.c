@@ -56,6 +56,16 @@ void cl_keyservice_free(cl_keyservice *service)
     }
 }
 
+void cl_keyservice_interrupt(cl_keyservice *service)
+{
+    cl_http_interrupt(service->http);
+}
+
+void cl_keyservice_resume(cl_keyservice *service)
+{
+    cl_http_resume(service->http);
+}
+
 void cl_keyservice_numbers(const cl_keyservice *service, uint64_t *requests, uint64_t *failures)
 {
     *requests = atomic_load_explicit(&service->requests, memory_order_relaxed);

@@ -24,6 +24,10 @@ cl_keyservice *cl_keyservice_new(const cl_settings *settings, const cl_algorithm
                                  cl_error *error);
 void cl_keyservice_free(cl_keyservice *service);
 
+/* Ends the calls in flight, in other threads, at once, and until resumed refuses new ones: CL_KEY_SERVICE_UNAVAILABLE. */
+void cl_keyservice_interrupt(cl_keyservice *service);
+void cl_keyservice_resume(cl_keyservice *service);
+
 /* Requests to addresses so far, and those of them that ended in an error. */
 void cl_keyservice_numbers(const cl_keyservice *service, uint64_t *requests, uint64_t *failures);
 

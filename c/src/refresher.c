@@ -145,6 +145,8 @@ void cl_refresher_stop(cl_keys *keys)
     keys->stopping = true;
     cl_refresher_wake(keys);
     (void)pthread_mutex_unlock(&keys->mutex);
+    cl_keyservice_interrupt(keys->parts.service);
     (void)pthread_join(keys->thread, NULL);
+    cl_keyservice_resume(keys->parts.service); /* for the report of what was encrypted */
     (void)close(keys->timer);
 }

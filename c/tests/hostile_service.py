@@ -72,7 +72,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:  # noqa: N802
         body = self.rfile.read(int(self.headers["Content-Length"]))
         request = json.loads(body)
-        topic = request["topic"]
+        topic = request.get("topic", self.path)  # requests for a certificate go by their path
         with LOCK:
             COUNTS[topic] = COUNTS.get(topic, 0) + 1
             LAST[topic] = request
