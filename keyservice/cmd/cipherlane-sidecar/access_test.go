@@ -54,13 +54,22 @@ type guarded struct {
 // startGuarded starts all three. Everybody's certificate is of one CA.
 func startGuarded(t *testing.T, broker, policy string) *guarded {
 	t.Helper()
+	return startGuardedOn(t, broker, policy, "embedded: {path: keys.db, kek: kek.json}")
+}
+
+// startGuardedOn does so with a key service whose keys are elsewhere.
+func startGuardedOn(t *testing.T, broker, policy, store string) *guarded {
+	t.Helper()
 	g := &guarded{PKI: testservice.NewPKI(t), broker: broker}
 	dir := filepath.Join(t.TempDir(), "dev")
 	g.policy = filepath.Join(dir, "policy.yaml")
 	config := fmt.Sprintf("listen: 127.0.0.1:8443\ntls: {certificate: server.pem, key: server-key.pem, client_ca: %s}\npolicy: policy.yaml\n"+
-		"store: {embedded: {path: keys.db, kek: kek.json}}\naudit: {file: audit.jsonl}\n", g.CA)
+		"store: {%s}\naudit: {file: audit.jsonl}\n", g.CA, store)
 	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(g.policy, []byte(policy), 0o600), os.WriteFile(filepath.Join(dir, "keyservice.yaml"), []byte(config), 0o600)); err != nil {
 		t.Fatal(err)
+	}
+	if strings.HasPrefix(store, "vault:") {
+		initialise(t, filepath.Join(dir, "keyservice.yaml"))
 	}
 	g.service = testservice.StartKeyServiceIn(t, dir)
 	g.audit = filepath.Join(t.TempDir(), "sidecar.jsonl")
@@ -187,6 +196,7 @@ func TestBehindAGuardingSidecar(t *testing.T) {
 		{"a window ends", testWindowEnds},
 		{"the policy is reloaded while busy", testPolicyReloadedWhileBusy},
 		{"local processes", testLocalProcesses},
+		{"a key service on Vault", testAccessOnVault},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, broker) })
 	}

@@ -31,7 +31,7 @@ func ready(t *testing.T, s *testservice.Sidecar) {
 
 // Both sidecars have certificates of the key service, from a token each, and speak with each other; no file of theirs holds a key.
 func TestCertificatesFromTheKeyService(t *testing.T) {
-	a := testservice.StartAuthority(t)
+	a := testservice.StartAuthority(t, 10*time.Minute)
 	far := testservice.StartSidecar(t, fmt.Sprintf("side: broker\ntcp: [{name: echo, listen: '127.0.0.1:0', upstream: ['%s']}]\nadmin_listen: 127.0.0.1:0\n%s",
 		echo(t, "127.0.0.1:0"), identityPart(t, a, "broker-side")))
 	near := testservice.StartSidecar(t, fmt.Sprintf("side: client\ntls: {peers: ['spiffe://example.org/broker-side']}\ntcp: [{name: echo, listen: '127.0.0.1:0', upstream: ['%s']}]\nadmin_listen: 127.0.0.1:0\n%s",
@@ -46,7 +46,7 @@ func TestCertificatesFromTheKeyService(t *testing.T) {
 
 // While the key service is down a sidecar runs, is not ready, and takes nothing.
 func TestKeyServiceDown(t *testing.T) {
-	a := testservice.StartAuthority(t)
+	a := testservice.StartAuthority(t, 10*time.Minute)
 	part := strings.Replace(identityPart(t, a, "client-side"), a.URL, "https://127.0.0.1:1", 1)
 	s := testservice.StartSidecar(t, fmt.Sprintf("side: client\ntcp: [{name: echo, listen: '127.0.0.1:0', upstream: ['%s']}]\nadmin_listen: 127.0.0.1:0\n%s",
 		echo(t, "127.0.0.1:0"), part))
@@ -56,4 +56,35 @@ func TestKeyServiceDown(t *testing.T) {
 	c := dial(t, s.Listeners["echo"])
 	_, _ = c.Write([]byte("hello"))
 	closed(t, c)
+}
+
+// [CL-SDC-020] A sidecar whose first proof is a JWT is not ready while that is not taken, and is as soon as the file holds a good one.
+func TestCertificateByJWT(t *testing.T) {
+	a := testservice.StartAuthority(t, 10*time.Minute)
+	part := func() (section, file string) {
+		file = filepath.Join(t.TempDir(), "jwt")
+		return fmt.Sprintf("identity: {urls: ['%s'], ca: %s, jwt_file: %s, dns_names: ['127.0.0.1']}\n", a.URL, a.PKI.CA, file), file
+	}
+	farPart, farFile := part()
+	nearPart, nearFile := part()
+	a.JWT(t, farFile, "spiffe://example.org/far", "cipherlane")
+	a.JWT(t, nearFile, "spiffe://example.org/near", "somebody else")
+	far := testservice.StartSidecar(t, fmt.Sprintf("side: broker\ntls: {peers: ['spiffe://example.org/near']}\ntcp: [{name: echo, listen: '127.0.0.1:0', upstream: ['%s']}]\nadmin_listen: 127.0.0.1:0\n%s",
+		echo(t, "127.0.0.1:0"), farPart))
+	near := testservice.StartSidecar(t, fmt.Sprintf("side: client\ntls: {peers: ['spiffe://example.org/far']}\ntcp: [{name: echo, listen: '127.0.0.1:0', upstream: ['%s']}]\nadmin_listen: 127.0.0.1:0\n%s",
+		far.Listeners["echo"], nearPart))
+	ready(t, far)
+	eventually(t, "the refusal of the JWT", func() bool { return strings.Contains(near.Log.String(), "there is no certificate") })
+	if status, text := get(t, near, "/readyz"); status != http.StatusServiceUnavailable {
+		t.Error(status, text)
+	}
+	c := dial(t, near.Listeners["echo"])
+	_, _ = c.Write([]byte("hello"))
+	closed(t, c)
+	a.JWT(t, nearFile, "spiffe://example.org/near", "cipherlane")
+	ready(t, near)
+	talk(t, dial(t, near.Listeners["echo"]))
+	if log := near.Log.String() + far.Log.String(); strings.Contains(log, "eyJ") {
+		t.Error("a JWT is in the log")
+	}
 }

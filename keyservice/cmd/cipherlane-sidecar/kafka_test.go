@@ -92,6 +92,7 @@ func TestCluster(t *testing.T) {
 	t.Run("java", func(t *testing.T) { javaClients(t, p) })
 	t.Run("librdkafka", func(t *testing.T) { kcat(t, p) })
 	t.Run("leaders move and brokers restart", func(t *testing.T) { leadersMove(t, p, brokers) })
+	t.Run("a broker is forgotten", func(t *testing.T) { forgotten(t, pki, p, brokers) })
 	t.Run("a sidecar restarts under load", func(t *testing.T) { sidecarRestarts(t, pki, brokers.Bootstrap) })
 }
 

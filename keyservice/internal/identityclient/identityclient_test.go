@@ -31,7 +31,7 @@ func open(t *testing.T, s *testservice.Authority, o Options) (*Client, *bytes.Bu
 
 // [CL-IDN-030] [CL-IDN-033] [CL-IDN-035] A token gives the first certificate, that one the next; the token is not sent again.
 func TestTokenThenCertificate(t *testing.T) {
-	s := testservice.StartAuthority(t)
+	s := testservice.StartAuthority(t, time.Minute)
 	path := filepath.Join(t.TempDir(), "token")
 	s.Token(t, path, sidecar)
 	var given []Material
@@ -70,7 +70,7 @@ func TestTokenThenCertificate(t *testing.T) {
 
 // [CL-IDN-032] [CL-IDN-035] The certificate of a file is the first proof; a failed renewal keeps what there is.
 func TestFileThenFailure(t *testing.T) {
-	s := testservice.StartAuthority(t)
+	s := testservice.StartAuthority(t, time.Minute)
 	pair := s.PKI.Issue(t, "sidecar", sidecar, time.Hour)
 	c, _ := open(t, s, Options{Certificate: pair.Certificate, Key: pair.Key})
 	if c.Principal() != sidecar {

@@ -54,7 +54,8 @@ func (p *PKI) Issue(t testing.TB, name, spiffe string, life time.Duration) Pair 
 		Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(life),
 		KeyUsage: x509.KeyUsageDigitalSignature, BasicConstraintsValid: true, URIs: []*url.URL{id},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-		DNSNames:    []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 77, 0, 1), net.IPv4(10, 77, 0, 2)},
+		DNSNames:    []string{"localhost"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 77, 0, 1), net.IPv4(10, 77, 0, 2), net.ParseIP("fd00:77::2")},
 	}, pair.Certificate, pair.Key)
 	return pair
 }
