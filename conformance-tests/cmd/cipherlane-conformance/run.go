@@ -27,7 +27,7 @@ type runCommand struct {
 	BrokerJar   string            `default:"../java/broker/target/cipherlane-broker.jar" help:"The broker (${default})."`
 	KeyService  string            `default:"../keyservice/build/bin/cipherlane-keyservice" help:"The key service (${default})."`
 	Vault       string            `default:"../keyservice/build/bin/vault" help:"Vault, for the suite faults (${default})."`
-	Environment string            `default:"single" enum:"single,cluster" help:"What Kafka is: single, one broker, or cluster, three (${default})."`
+	Environment string            `default:"auto" enum:"auto,single,cluster,containers" help:"What Kafka is: single, one broker, cluster, three, or containers, Kafka and Vault in containers. auto: containers where a Docker engine answers and the suites can do with them, else single (${default})."`
 	OwnNetwork  bool              `help:"Loopback belongs to this run alone, so that it may lose packets there: see make faults."`
 	Known       string            `placeholder:"FILE" help:"Failures that are known; an entry that does not fail any more fails the run."`
 	Unreached   string            `placeholder:"FILE" help:"What drivers cannot reach, with the reasons; an entry that meets nothing fails the run."`
@@ -41,6 +41,9 @@ type runCommand struct {
 
 // Run carries out `run`.
 func (c *runCommand) Run() error {
+	if err := c.chooseEnvironment(); err != nil {
+		return err
+	}
 	folder, err := os.MkdirTemp("", "cipherlane-conformance-")
 	if err != nil {
 		return err
@@ -75,7 +78,7 @@ func (c *runCommand) finish(results *report.Results) error {
 	fmt.Printf("%d passed, %d failed, %d skipped, %d known; %s\n", results.Count(report.Passed), failed,
 		results.Count(report.Skipped), results.Count(report.Known), filepath.Join(c.Results, "index.html"))
 	if failed > 0 {
-		os.Exit(1)
+		return fmt.Errorf("%d failed", failed) // not os.Exit: containers would outlive the run
 	}
 	return nil
 }
@@ -196,4 +199,29 @@ func (r *running) close() {
 	}
 	r.Service.Close()
 	r.Environment.Close()
+}
+
+// ofProcesses are suites that need Kafka as a process of this user: to stop it, or to look into its memory.
+var ofProcesses = []string{"leak", "faults", "soak"}
+
+// chooseEnvironment sees to it that what was asked for can be had, and chooses where nothing was.
+func (c *runCommand) chooseEnvironment() error {
+	switch c.Environment {
+	case environment.Containers:
+		for _, name := range c.Suite {
+			if slices.Contains(ofProcesses[1:], name) {
+				return fmt.Errorf("--environment containers: the suite %s stops and watches processes: take single or cluster", name)
+			}
+		}
+		if err := environment.Engine(); err != nil {
+			return fmt.Errorf("--environment containers: %w; start Docker on this machine and name its socket in DOCKER_HOST, or take --environment single", err)
+		}
+	case environment.Auto:
+		c.Environment = environment.Single
+		needsProcesses := func(name string) bool { return slices.Contains(ofProcesses, name) }
+		if len(c.Suite) > 0 && !slices.ContainsFunc(c.Suite, needsProcesses) && environment.Engine() == nil {
+			c.Environment = environment.Containers
+		}
+	}
+	return nil
 }

@@ -3,6 +3,8 @@ package main
 
 import (
 	"encoding/json"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,6 +100,68 @@ func TestBadDrivers(t *testing.T) {
 		o := runProgram(t, "--driver", "bad="+command, "--suite", "vectors")
 		if o.code == 0 || !strings.Contains(o.output, "driver bad") {
 			t.Errorf("%s: code %d: %s", name, o.code, o.output)
+		}
+	}
+}
+
+// Where there is no engine that can be used, it is refused before anything is started; what DOCKER_HOST holds is not repeated
+// unless it is a path.
+func TestContainersNeedAnEngine(t *testing.T) {
+	folder := t.TempDir()
+	for name, c := range map[string]struct{ host, message string }{
+		"remote":    {"tcp://user:hunter2@192.0.2.1:2375", "has to be on this machine"},
+		"ssh":       {"ssh://hunter2@192.0.2.1", "has to be on this machine"},
+		"no-schema": {"hunter2", "has to be on this machine"},
+		"control":   {"\x1b]0;hunter2\a", "has to be on this machine"},
+		"missing":   {"unix://" + folder + "/missing.sock", "no Docker engine answers"},
+		"folder":    {"unix://" + folder, "no Docker engine answers"},
+		"no-path":   {"unix://", "no Docker engine answers"},
+		"silent":    {serveSocket(t, folder+"/silent", ""), "no Docker engine answers within"},
+		"not-http":  {serveSocket(t, folder+"/not-http", "hello\n"), "no Docker engine answers"},
+		"refusing":  {serveSocket(t, folder+"/refusing", "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"), "no Docker engine answers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("DOCKER_HOST", c.host)
+			o := runProgram(t, "--driver", "go=reference", "--suite", "matrix", "--environment", "containers")
+			advised := strings.Contains(o.output, "--environment containers: ") && strings.Contains(o.output, "or take --environment single")
+			if o.code != 1 || !advised || !strings.Contains(o.output, c.message) || strings.Contains(o.output, "hunter2") {
+				t.Errorf("code %d: %s", o.code, o.output)
+			}
+		})
+	}
+}
+
+// serveSocket says the same to everyone, or nothing.
+func serveSocket(t *testing.T, path, answer string) (host string) {
+	t.Helper()
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = connection.Close() })
+			if answer == "" {
+				continue
+			}
+			_, _ = io.WriteString(connection, answer)
+			_ = connection.Close()
+		}
+	}()
+	return "unix://" + path
+}
+
+func TestContainersAreNotForSuitesOfProcesses(t *testing.T) {
+	t.Parallel()
+	for _, suite := range []string{"faults", "soak"} {
+		o := runProgram(t, "--driver", "go=reference", "--suite", suite, "--environment", "containers")
+		if o.code != 1 || !strings.Contains(o.output, "take single or cluster") {
+			t.Errorf("%s: code %d: %s", suite, o.code, o.output)
 		}
 	}
 }

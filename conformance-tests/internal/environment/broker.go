@@ -23,7 +23,9 @@ type Broker struct {
 	LogDir    string `json:"log_dir"`
 	Nodes     []Node `json:"nodes"` // of a cluster
 
-	process *child
+	process      *child
+	container    *contained // in place of the process
+	containerPID int
 }
 
 // Node is one broker of a cluster.
@@ -145,6 +147,9 @@ func (b *Broker) Lead(first int, topics ...string) error {
 
 // PIDs are those of the processes of the broker, or of the brokers.
 func (b *Broker) PIDs() []int {
+	if b.container != nil {
+		return []int{b.containerPID}
+	}
 	if len(b.Nodes) == 0 {
 		return []int{b.process.pid()}
 	}
@@ -192,4 +197,12 @@ func (b *Broker) Restart(node int) error {
 	}
 	b.Nodes[node] = again
 	return nil
+}
+
+func (b *Broker) close() {
+	if b.container != nil {
+		b.container.close()
+		return
+	}
+	b.process.stop()
 }

@@ -1,5 +1,5 @@
 // Package environment runs what suites test against: a real broker and a real key service, as child processes that end with
-// the runner.
+// the runner, or Kafka and Vault as containers.
 package environment
 
 import (
@@ -10,8 +10,11 @@ import (
 
 // Kinds of environment.
 const (
+	Auto    = "auto"    // Containers where they can be had, else Single
 	Single  = "single"  // one broker
 	Cluster = "cluster" // three brokers, which can be killed, paused and started again one by one
+
+	Containers = "containers" // one broker, and a Vault under the key service, both in containers
 )
 
 const clusterSize = 3
@@ -35,6 +38,7 @@ type Environment struct {
 
 	broker   *Broker
 	service  *KeyService
+	vault    *Vault // of the service, in a container
 	replicas *Replicas
 }
 
@@ -56,6 +60,9 @@ func (e *Environment) Broker() (*Broker, error) {
 	if e.broker != nil {
 		return e.broker, nil
 	}
+	if e.Kind == Containers {
+		return e.containedBroker()
+	}
 	nodes, fact := 1, "real, one process, KRaft (kafka_2.13)"
 	if e.Kind == Cluster {
 		nodes, fact = clusterSize, "real, three processes, KRaft (kafka_2.13), three copies of each partition, two of them in sync"
@@ -69,6 +76,14 @@ func (e *Environment) Broker() (*Broker, error) {
 	return b, nil
 }
 
+func (e *Environment) containedBroker() (_ *Broker, err error) {
+	if e.broker, err = startContainedBroker(filepath.Join(e.Paths.Folder, "kafka")); err != nil {
+		return nil, fmt.Errorf("broker: %w", err)
+	}
+	e.Facts["broker"] = "real, one container, KRaft (" + kafkaImage + ")"
+	return e.broker, nil
+}
+
 // KeyService starts the key service, once, with the policy of the run and certificates for the principals that it names.
 func (e *Environment) KeyService() (*KeyService, error) {
 	if e.service != nil {
@@ -78,12 +93,35 @@ func (e *Environment) KeyService() (*KeyService, error) {
 	if err := os.Mkdir(s.Dir, 0o700); err != nil {
 		return nil, err
 	}
+	fact := "real, embedded store"
+	if e.Kind == Containers {
+		fact = "real, on a real Vault in a container (" + vaultImage + ")"
+		if err := e.containedStore(s.Dir); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.start(e, "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
 	e.service = s
-	e.Facts["key service"] = "real, embedded store"
+	e.Facts["key service"] = fact
 	return s, nil
+}
+
+// containedStore starts a Vault for the key service of a folder.
+func (e *Environment) containedStore(folder string) (err error) {
+	if e.vault, err = startContainedVault(); err != nil {
+		return fmt.Errorf("vault: %w", err)
+	}
+	token := filepath.Join(e.Paths.Folder, "vault-token")
+	if err := e.vault.token(token); err != nil {
+		return err
+	}
+	config, err := e.vault.configure(folder, token)
+	if err != nil {
+		return err
+	}
+	return e.initialize(config)
 }
 
 // start starts it in its folder.
@@ -121,10 +159,13 @@ func (e *Environment) log(name string) string { return filepath.Join(e.Paths.Fol
 // Close stops what was started.
 func (e *Environment) Close() {
 	if e.broker != nil {
-		e.broker.process.stop()
+		e.broker.close()
 	}
 	if e.service != nil {
 		e.service.process.stop()
+	}
+	if e.vault != nil {
+		e.vault.close()
 	}
 	if e.replicas != nil {
 		e.replicas.close()

@@ -5,18 +5,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-const replicaConfig = `tls: {certificate: server.pem, key: server-key.pem, client_ca: ca.pem}
+const vaultStoreConfig = `tls: {certificate: server.pem, key: server-key.pem, client_ca: ca.pem}
 policy: policy-of-the-run.yaml
 audit: {file: audit.jsonl}
 store:
   vault:
-    addresses: [%q, %q, %q]
+    addresses: [%s]
     timeout: 2s
     cache: {ttl: 0s}
     login: {token: {file: %q}}
@@ -64,19 +65,33 @@ func (e *Environment) HasReplicas() bool { return e.replicas != nil }
 
 // prepare fills a replica's folder; the second one gets the certificates of the first, and finds its store made.
 func (r *Replicas) prepare(number int, token string) error {
-	service, nodes := r.services[number], r.Vault.nodes
+	service := r.services[number]
 	if err := os.Mkdir(service.Dir, 0o700); err != nil {
 		return err
 	}
-	config := filepath.Join(service.Dir, "keyservice.yaml")
-	text := fmt.Appendf(nil, replicaConfig, nodes[0].address, nodes[1].address, nodes[2].address, token)
-	if err := os.WriteFile(config, text, 0o600); err != nil {
+	config, err := r.Vault.configure(service.Dir, token)
+	if err != nil {
 		return err
 	}
 	if number > 0 {
 		return copyCertificates(r.services[0].Dir, service.Dir)
 	}
-	if out, err := exec.Command(r.environment.Paths.KeyService, "init", "--config", config).CombinedOutput(); err != nil {
+	return r.environment.initialize(config)
+}
+
+// configure writes the configuration of a key service on this Vault into its folder.
+func (v *Vault) configure(folder, token string) (config string, err error) {
+	var addresses []string
+	for _, node := range v.nodes {
+		addresses = append(addresses, strconv.Quote(node.address))
+	}
+	config = filepath.Join(folder, "keyservice.yaml")
+	return config, os.WriteFile(config, fmt.Appendf(nil, vaultStoreConfig, strings.Join(addresses, ", "), token), 0o600)
+}
+
+// initialize makes the store and the certificates of a key service.
+func (e *Environment) initialize(config string) error {
+	if out, err := exec.Command(e.Paths.KeyService, "init", "--config", config).CombinedOutput(); err != nil {
 		return fmt.Errorf("key service: init: %w: %s", err, out)
 	}
 	return nil

@@ -40,11 +40,12 @@ path "auth/token/renew-self" { capabilities = ["update"] }
 `
 )
 
-// Vault is a real one: three nodes with Raft, unsealed, with the engines of the key service.
+// Vault is a real one: three nodes with Raft, unsealed, with the engines of the key service; or one in a container.
 type Vault struct {
 	nodes     []*vaultNode
 	root      string // token
 	unsealKey string
+	container *contained // in place of the nodes' processes
 }
 
 type vaultNode struct {
@@ -293,6 +294,9 @@ func (v *Vault) Revive() error {
 }
 
 func (v *Vault) close() {
+	if v.container != nil {
+		v.container.close()
+	}
 	for _, node := range v.nodes {
 		if node.process != nil {
 			_ = node.process.kill()
