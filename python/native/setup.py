@@ -20,7 +20,11 @@ setup(
     ext_modules=[
         Extension(
             "cipherlane_native._core",
-            ["src/cipherlane_native/_core.c", "core/src/cipher.c"],
+            [
+                *(f"src/cipherlane_native/{name}.c" for name in ("_core", "aead", "session", "opener")),
+                "core/src/cipher.c",
+            ],
+            depends=["src/cipherlane_native/core.h"],
             include_dirs=["core/src", "core/include"],
             libraries=["crypto"],
             extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-Wall", "-Wextra", "-D_GNU_SOURCE"],
