@@ -7,6 +7,8 @@
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/params.h>
+#include <openssl/provider.h>
+#include <string.h>
 #include <sys/random.h>
 
 /* A program may exit while our threads run: OpenSSL must not be taken away from under them. */
@@ -115,6 +117,20 @@ static cl_code derive(const cl_algorithms *algorithms, const uint8_t key[CL_KEY_
     return cl_cmac_blocks(algorithms, key, blocks, 2, halves);
 }
 
+/*
+ * EVP_CipherInit_ex2 asks OpenSSL 3.0's provider by name how long an IV is, which is a quarter of what a short record costs. What is there for
+ * TLS sets an IV together with the tag: all of it, if that many bytes are given. Other providers may mean something else by it.
+ */
+static bool allow_quick_iv(EVP_CIPHER_CTX *context)
+{
+    static const uint8_t FIXED[4];
+    const OSSL_PARAM parameters[] = {octets(OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED, FIXED, sizeof FIXED),
+                                     OSSL_PARAM_construct_end()};
+    const OSSL_PROVIDER *provider = EVP_CIPHER_get0_provider(EVP_CIPHER_CTX_get0_cipher(context));
+    return strcmp(OSSL_PROVIDER_get0_name(provider), "default") == 0 &&
+           EVP_CIPHER_CTX_set_params(context, parameters) == 1;
+}
+
 EVP_CIPHER_CTX *cl_cipher_new(const cl_algorithms *algorithms, const uint8_t key[CL_KEY_SIZE],
                               const uint8_t salt[CL_SALT_SIZE], bool encrypt)
 {
@@ -130,16 +146,33 @@ EVP_CIPHER_CTX *cl_cipher_new(const cl_algorithms *algorithms, const uint8_t key
         EVP_CIPHER_CTX_free(context);
         return NULL;
     }
+    if (!encrypt && allow_quick_iv(context)) {
+        EVP_CIPHER_CTX_set_app_data(context, context);
+    }
     return context;
 }
 
-/* Sets the IV and feeds the additional data; the key schedule in the context stays. */
-static bool start(EVP_CIPHER_CTX *context, const cl_aead_input *input)
+/* The key schedule in the context stays. */
+static bool set_iv(EVP_CIPHER_CTX *context, const uint8_t iv[CL_IV_SIZE])
+{
+    return EVP_CipherInit_ex2(context, NULL, NULL, iv, -1, NULL) == 1;
+}
+
+/* Of a record to be decrypted. What does not take both at once takes them one by one. */
+static bool set_iv_and_tag(EVP_CIPHER_CTX *context, const uint8_t iv[CL_IV_SIZE], const uint8_t tag[CL_TAG_SIZE])
+{
+    const OSSL_PARAM both[] = {octets(OSSL_CIPHER_PARAM_AEAD_TAG, tag, CL_TAG_SIZE),
+                               octets(OSSL_CIPHER_PARAM_AEAD_TLS1_SET_IV_INV, iv, CL_IV_SIZE),
+                               OSSL_PARAM_construct_end()};
+    const OSSL_PARAM only_tag[] = {both[0], OSSL_PARAM_construct_end()};
+    bool quick = EVP_CIPHER_CTX_get_app_data(context) != NULL;
+    return (quick && EVP_CIPHER_CTX_set_params(context, both) == 1) ||
+           (set_iv(context, iv) && EVP_CIPHER_CTX_set_params(context, only_tag) == 1);
+}
+
+static bool add_data(EVP_CIPHER_CTX *context, const cl_aead_input *input)
 {
     int ignored = 0;
-    if (EVP_CipherInit_ex2(context, NULL, NULL, input->iv, -1, NULL) != 1) {
-        return false;
-    }
     for (size_t i = 0; i < 3; i++) {
         cl_bytes piece = input->aad[i];
         if (piece.size > 0 && EVP_CipherUpdate(context, NULL, &ignored, piece.data, (int)piece.size) != 1) {
@@ -163,7 +196,7 @@ cl_code cl_cipher_encrypt(EVP_CIPHER_CTX *context, const cl_aead_input *input, u
     uint8_t *tag = out + input->text.size;
     OSSL_PARAM parameters[] = {octets(OSSL_CIPHER_PARAM_AEAD_TAG, tag, CL_TAG_SIZE), OSSL_PARAM_construct_end()};
     bool done =
-        start(context, input) && transform(context, input->text, out) &&
+        set_iv(context, input->iv) && add_data(context, input) && transform(context, input->text, out) &&
         EVP_CipherFinal_ex(context, tag, &ignored) == 1 &&
         EVP_CIPHER_CTX_get_params(context, parameters) == 1; /* what EVP_CIPHER_CTX_ctrl does, without its detours */
     return done ? CL_OK : CL_INTERNAL;
@@ -174,9 +207,8 @@ cl_code cl_cipher_decrypt(EVP_CIPHER_CTX *context, const cl_aead_input *input, c
 {
     int ignored = 0;
     uint8_t none[CL_TAG_SIZE];
-    const OSSL_PARAM parameters[] = {octets(OSSL_CIPHER_PARAM_AEAD_TAG, tag, CL_TAG_SIZE), OSSL_PARAM_construct_end()};
-    bool done = start(context, input) && EVP_CIPHER_CTX_set_params(context, parameters) == 1 &&
-                transform(context, input->text, out);
+    bool done =
+        set_iv_and_tag(context, input->iv, tag) && add_data(context, input) && transform(context, input->text, out);
     bool authentic = done && EVP_CipherFinal_ex(context, none, &ignored) == 1;
     if (!authentic && input->text.size > 0) {
         OPENSSL_cleanse(out, input->text.size);
