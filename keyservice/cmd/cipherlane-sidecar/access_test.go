@@ -197,6 +197,8 @@ func TestBehindAGuardingSidecar(t *testing.T) {
 		{"the policy is reloaded while busy", testPolicyReloadedWhileBusy},
 		{"local processes", testLocalProcesses},
 		{"a key service on Vault", testAccessOnVault},
+		{"topic ids that are new", testNewTopicIDs},
+		{"no acknowledgement", testAccessWithoutAcknowledgement},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, broker) })
 	}

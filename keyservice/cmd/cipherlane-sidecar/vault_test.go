@@ -45,9 +45,9 @@ func testAccessOnVault(t *testing.T, broker string) {
 		}
 	}
 	server.Seal(t)
-	eventually(t, "the end of the lease", func() bool { return write(t, writer, "open") != nil })
+	eventually(t, "the end of the lease", func() bool { return g.produced(t, writer, "open") == kerr.NotEnoughReplicas.Code })
 	server.Unseal(t)
-	eventually(t, "the next lease", func() bool { return write(t, writer, "open") == nil })
+	eventually(t, "the next lease", func() bool { return g.produced(t, writer, "open") == 0 })
 	g.revoke(t, "writer")
 	eventually(t, "the revocation", func() bool { return errors.Is(write(t, writer, "open"), kerr.TopicAuthorizationFailed) })
 }

@@ -101,6 +101,8 @@ func (h *Handler) Closed(c *flow.Conn) {
 var (
 	errRefused  = errors.New("requests of this kind are never let through")
 	errUnopened = errors.New("the connection was not opened")
+
+	errUnanswered = errors.New("records were refused, and with acks=0 only the end of the connection can say so")
 )
 
 type verdictKey struct{}
@@ -121,6 +123,8 @@ func (h *Handler) Request(ctx context.Context, x *flow.Exchange) error {
 		return err
 	}
 	switch {
+	case x.NoResponse && (v.answer != nil || v.merge != nil): // [CL-SDC-112]
+		return errUnanswered
 	case v.answer != nil:
 		x.Answer(v.answer)
 	case v.request != nil:
@@ -177,7 +181,7 @@ func hideRefused(x *flow.Exchange, r *kmsg.ApiVersionsResponse) {
 // settle looks until everything is known, and sees that what is new is in the audit log before it is let through. What the key service
 // does not say is refused, and so is what cannot be recorded [CL-AUD-008].
 func (h *Handler) settle(ctx context.Context, x *flow.Exchange, c *conn, look func(*pass)) error {
-	k := knowledge{conn: c, asked: map[Check]bool{}, names: map[topicID]string{}}
+	k := knowledge{conn: c, later: later(kmsg.Key(x.Key)), asked: map[Check]answer{}, names: map[topicID]string{}}
 	for range maxLooks {
 		p := k.newPass()
 		look(p)
@@ -199,7 +203,8 @@ func (h *Handler) settle(ctx context.Context, x *flow.Exchange, c *conn, look fu
 type knowledge struct {
 	*conn
 
-	asked  map[Check]bool     // of the key service, for this request
+	later  int16              // the code for what is unsaid
+	asked  map[Check]answer   // of the key service, for this request: what holds when it did not say
 	names  map[topicID]string // of the cluster; empty for an id that no topic has
 	began  []Check            // leases that began
 	closed bool               // everything is refused
@@ -208,13 +213,14 @@ type knowledge struct {
 func (k *knowledge) newPass() *pass {
 	now := k.holder.now()
 	return &pass{
+		later: k.later,
 		look: func(c Check) answer {
 			if k.closed {
-				return refused
+				return unsaid
 			}
 			known := k.holder.look(now, c)
-			if known == unknown && k.asked[c] {
-				return refused
+			if known == unknown {
+				return k.asked[c]
 			}
 			return known
 		},
@@ -229,10 +235,14 @@ func (k *knowledge) newPass() *pass {
 
 func (k *knowledge) learn(ctx context.Context, p *pass) {
 	if len(p.missing) > 0 {
-		began, _ := k.holder.ask(ctx, p.missing) // what it does not know then is refused; it has logged why
+		began, err := k.holder.ask(ctx, p.missing) // it has logged why it does not know
 		k.began = append(k.began, began...)
+		otherwise := refused
+		if passesOff(err) {
+			otherwise = unsaid
+		}
 		for _, c := range p.missing {
-			k.asked[c] = true
+			k.asked[c] = otherwise
 		}
 	}
 	if len(p.unresolved) > 0 {

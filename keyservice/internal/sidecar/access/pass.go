@@ -34,6 +34,7 @@ const (
 	unknown answer = iota
 	allowed
 	refused
+	unsaid // the key service does not say
 )
 
 type topicID = [16]byte
@@ -42,6 +43,7 @@ type topicID = [16]byte
 type pass struct {
 	look    func(Check) answer
 	topicOf func(topicID) (name string, asked bool)
+	later   int16 // the code for what is unsaid
 
 	missing    []Check   // what is not known
 	unresolved []topicID // whose topic is not known
@@ -52,22 +54,26 @@ type pass struct {
 // complete tells whether everything was known.
 func (p *pass) complete() bool { return len(p.missing) == 0 && len(p.unresolved) == 0 }
 
-func (p *pass) can(action policy.Action, name string) bool {
+// can gives 0, or the code with which an action is refused: the given one, or that for what is unsaid.
+func (p *pass) can(action policy.Action, name string, code int16) int16 {
 	check := Check{action, name}
 	if !usable(check) {
 		p.denied = append(p.denied, check)
-		return false
+		return code
 	}
 	switch p.look(check) {
 	case allowed:
 		p.used = append(p.used, check)
-		return true
+		return 0
+	case unsaid:
+		p.denied = append(p.denied, check)
+		return p.later
 	case refused:
 		p.denied = append(p.denied, check)
 	case unknown:
 		p.missing = append(p.missing, check)
 	}
-	return false
+	return code
 }
 
 // usable tells whether the key service can be asked: what cannot be a name is nobody's.
@@ -95,33 +101,20 @@ func (p *pass) topic(action policy.Action, name string, id topicID) int16 {
 		}
 		name = found
 	}
-	if !p.can(action, name) {
-		return topicRefused
-	}
-	return 0
+	return p.can(action, name, topicRefused)
 }
 
-func (p *pass) group(name string) int16 {
-	if !p.can(policy.ActionGroup, name) {
-		return groupRefused
-	}
-	return 0
-}
+func (p *pass) group(name string) int16 { return p.can(policy.ActionGroup, name, groupRefused) }
 
 // transaction gives 0 also where there is no transactional id.
 func (p *pass) transaction(id *string) int16 {
-	if id != nil && !p.can(policy.ActionTransaction, *id) {
-		return transactionRefused
+	if id == nil {
+		return 0
 	}
-	return 0
+	return p.can(policy.ActionTransaction, *id, transactionRefused)
 }
 
-func (p *pass) cluster() int16 {
-	if !p.can(policy.ActionCluster, "") {
-		return clusterRefused
-	}
-	return 0
-}
+func (p *pass) cluster() int16 { return p.can(policy.ActionCluster, "", clusterRefused) }
 
 // consumer refuses what only brokers do: they say their id.
 func (p *pass) consumer(replica int32) int16 {

@@ -59,10 +59,7 @@ func (h *Handler) fetched(ctx context.Context, x *flow.Exchange, response *kmsg.
 	if !ok { // answered here
 		return nil
 	}
-	names, err := fetchedNames(ctx, x, response)
-	if err != nil {
-		return err
-	}
+	names := h.fetchedNames(ctx, x, response)
 	x.ChangeResponse()
 	for i := range response.Topics {
 		topic := &response.Topics[i]
@@ -78,9 +75,9 @@ func (h *Handler) fetched(ctx context.Context, x *flow.Exchange, response *kmsg.
 }
 
 // fetchedNames asks for the names of those topics only that have records.
-func fetchedNames(ctx context.Context, x *flow.Exchange, response *kmsg.FetchResponse) (map[[16]byte]string, error) {
+func (h *Handler) fetchedNames(ctx context.Context, x *flow.Exchange, response *kmsg.FetchResponse) map[[16]byte]string {
 	if x.Version < 13 {
-		return nil, nil
+		return nil
 	}
 	var ids [][16]byte
 	for i := range response.Topics {
@@ -88,7 +85,7 @@ func fetchedNames(ctx context.Context, x *flow.Exchange, response *kmsg.FetchRes
 			ids = append(ids, response.Topics[i].TopicID)
 		}
 	}
-	return resolve(ctx, x, ids)
+	return h.resolve(ctx, x, ids)
 }
 
 func hasRecords(topic *kmsg.FetchResponseTopic) bool {
@@ -107,8 +104,11 @@ func (h *Handler) decryptTopic(ctx context.Context, x *flow.Exchange, name strin
 	for i := range topic.Partitions {
 		p := &topic.Partitions[i]
 		from, asked := offsets[placeOf(x, topic.Topic, topic.TopicID, p.Partition)]
-		if len(p.RecordBatches) > 0 && (!asked || name == "") {
+		if len(p.RecordBatches) > 0 && !asked {
 			return fmt.Errorf("the broker answered about partition %d of a topic that was not asked for", p.Partition)
+		}
+		if name == "" && len(p.RecordBatches) > 0 { // of which topic the records are is not known, so neither is whose they are
+			p.ErrorCode, p.RecordBatches = kerr.UnknownTopicID.Code, []byte{}
 		}
 		parts[i] = takeApart(p.RecordBatches, from, &need)
 	}

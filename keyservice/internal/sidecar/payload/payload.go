@@ -167,12 +167,26 @@ func (h *Handler) failed(ctx context.Context, x *flow.Exchange, doing, topic str
 	}
 }
 
-// resolve gives names by topic ids. Ids that are nobody's are missing.
-func resolve(ctx context.Context, x *flow.Exchange, ids [][16]byte) (map[[16]byte]string, error) {
+// resolve gives names by topic ids. Ids that are nobody's are missing, and so are those that are not known while the cluster does not
+// answer: clients are told that the id is unknown, and ask for Metadata, by which the sidecar learns too.
+func (h *Handler) resolve(ctx context.Context, x *flow.Exchange, ids [][16]byte) map[[16]byte]string {
 	if len(ids) == 0 {
-		return nil, nil
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return x.Conn.Topics.Resolve(ctx, ids)
+	names, err := x.Conn.Topics.Resolve(ctx, ids)
+	if err == nil {
+		return names
+	}
+	if h.logs.Allow() {
+		h.options.Log.WarnContext(ctx, "the cluster does not say which topics ids are of, so they are refused", "connection", x.Conn.ID, "error", err)
+	}
+	names = map[[16]byte]string{}
+	for _, id := range ids {
+		if name, known := x.Conn.Topics.Name(id); known {
+			names[id] = name
+		}
+	}
+	return names
 }

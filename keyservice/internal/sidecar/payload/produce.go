@@ -21,10 +21,7 @@ import (
 type refusedTopics struct{}
 
 func (h *Handler) produce(ctx context.Context, x *flow.Exchange, request *kmsg.ProduceRequest) error {
-	names, err := producedNames(ctx, x, request)
-	if err != nil {
-		return err
-	}
+	names := h.producedNames(ctx, x, request)
 	var kept []kmsg.ProduceRequestTopic
 	var refused []kmsg.ProduceResponseTopic
 	room := maxRequest - x.RequestSize
@@ -56,15 +53,15 @@ func (h *Handler) produce(ctx context.Context, x *flow.Exchange, request *kmsg.P
 	return nil
 }
 
-func producedNames(ctx context.Context, x *flow.Exchange, request *kmsg.ProduceRequest) (map[[16]byte]string, error) {
+func (h *Handler) producedNames(ctx context.Context, x *flow.Exchange, request *kmsg.ProduceRequest) map[[16]byte]string {
 	if x.Version < 13 {
-		return nil, nil
+		return nil
 	}
 	ids := make([][16]byte, len(request.Topics))
 	for i := range request.Topics {
 		ids[i] = request.Topics[i].TopicID
 	}
-	return resolve(ctx, x, ids)
+	return h.resolve(ctx, x, ids)
 }
 
 // produced adds to the broker's answer what was refused here.

@@ -146,6 +146,52 @@ func TestWithoutTheKeyServiceNothingPasses(t *testing.T) {
 	}
 }
 
+// lost is a cluster that does not say which topics ids are of.
+type lost struct{}
+
+func (lost) Name(id [16]byte) (string, bool) { return "claims", id == [16]byte{1} }
+
+func (lost) Resolve(context.Context, [][16]byte) (map[[16]byte]string, error) {
+	return nil, errors.New("no broker answers")
+}
+
+// [CL-SDC-015] When the cluster does not answer, topics whose names are known go on, and others are an error of their own: no connection ends.
+func TestTopicIDsWhileTheClusterDoesNotAnswer(t *testing.T) {
+	s := &scene{service: testservice.StartKeyService(t, policy)}
+	h := s.handler(t, nil)
+	known, unknown := [16]byte{1}, [16]byte{2}
+	q := kmsg.NewPtrProduceRequest()
+	q.Version, q.Acks = 13, 1
+	for _, id := range [][16]byte{known, unknown} {
+		q.Topics = append(q.Topics, kmsg.ProduceRequestTopic{TopicID: id, Partitions: []kmsg.ProduceRequestTopicPartition{{Records: batchOf(t, 0)}}})
+	}
+	x := &flow.Exchange{Conn: &flow.Conn{Topics: lost{}}, Version: 13, Request: q}
+	if err := h.Request(t.Context(), x); err != nil || len(q.Topics) != 1 || q.Topics[0].TopicID != known {
+		t.Fatalf("%+v %v", q.Topics, err)
+	}
+	encrypted := q.Topics[0].Partitions[0].Records
+	produced := kmsg.NewPtrProduceResponse()
+	x.Response = produced
+	if err := h.Response(t.Context(), x); err != nil || len(produced.Topics) != 1 || produced.Topics[0].Partitions[0].ErrorCode != kerr.UnknownTopicID.Code {
+		t.Fatalf("%+v %v", produced.Topics, err)
+	}
+	fetch, fetched := kmsg.NewPtrFetchRequest(), kmsg.NewPtrFetchResponse()
+	for _, id := range [][16]byte{known, unknown} {
+		fetch.Topics = append(fetch.Topics, kmsg.FetchRequestTopic{TopicID: id, Partitions: []kmsg.FetchRequestTopicPartition{{}}})
+		fetched.Topics = append(fetched.Topics, kmsg.FetchResponseTopic{TopicID: id, Partitions: []kmsg.FetchResponseTopicPartition{{RecordBatches: bytes.Clone(encrypted)}}})
+	}
+	x = &flow.Exchange{Conn: x.Conn, Key: fetchKey, Version: 13, Request: fetch, Response: fetched}
+	if err := errors.Join(h.Request(t.Context(), x), h.Response(t.Context(), x)); err != nil {
+		t.Fatal(err)
+	}
+	if p := fetched.Topics[0].Partitions[0]; p.ErrorCode != 0 || !bytes.Contains(p.RecordBatches, []byte("canary")) {
+		t.Errorf("known: %+v", p)
+	}
+	if p := fetched.Topics[1].Partitions[0]; p.ErrorCode != kerr.UnknownTopicID.Code || len(p.RecordBatches) != 0 {
+		t.Errorf("unknown: %+v", p)
+	}
+}
+
 // [CL-SDC-111]
 func TestNoRequestBecomesLongerThanABrokerTakes(t *testing.T) {
 	s := &scene{service: testservice.StartKeyService(t, policy)}
