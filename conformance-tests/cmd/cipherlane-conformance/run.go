@@ -29,6 +29,7 @@ type runCommand struct {
 	Vault       string            `default:"../keyservice/build/bin/vault" help:"Vault, for the suite faults (${default})."`
 	Environment string            `default:"auto" enum:"auto,single,cluster,containers" help:"What Kafka is: single, one broker, cluster, three, or containers, Kafka and Vault in containers. auto: containers where a Docker engine answers and the suites can do with them, else single (${default})."`
 	OwnNetwork  bool              `help:"Loopback belongs to this run alone, so that it may lose packets there: see make faults."`
+	Clock       string            `placeholder:"FILE" help:"The library of clock/skew.c, which lets the runner set the clocks of drivers: see make faults."`
 	Known       string            `placeholder:"FILE" help:"Failures that are known; an entry that does not fail any more fails the run."`
 	Unreached   string            `placeholder:"FILE" help:"What drivers cannot reach, with the reasons; an entry that meets nothing fails the run."`
 	Results     string            `default:"build/test-results" help:"Folder for results.json, TEST-conformance.xml and index.html (${default})."`
@@ -58,7 +59,7 @@ func (c *runCommand) Run() error {
 		return err
 	}
 	defer run.close()
-	if err := run.start(c.Driver, folder); err != nil {
+	if err := run.start(c.Driver, folder, c.Clock); err != nil {
 		return err
 	}
 	if err := run.suites(c.Suite); err != nil {
@@ -143,7 +144,7 @@ func clientFiles(folder string) (suite.Files, *pki.Authority, error) {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return suite.Files{}, nil, err
 	}
-	authority, err := pki.New(folder)
+	authority, err := pki.NewAuthority(folder)
 	if err != nil {
 		return suite.Files{}, nil, err
 	}
@@ -152,7 +153,7 @@ func clientFiles(folder string) (suite.Files, *pki.Authority, error) {
 }
 
 // start starts the drivers, in the order of their names; the reference, if it is among them, comes first.
-func (r *running) start(commands map[string]string, folder string) error {
+func (r *running) start(commands map[string]string, folder, clock string) error {
 	var names []string
 	for name := range commands {
 		names = append(names, name)
@@ -164,7 +165,7 @@ func (r *running) start(commands map[string]string, folder string) error {
 		return strings.Compare(a, b)
 	})
 	for _, name := range names {
-		d, err := startDriver(name, commands[name], folder)
+		d, err := startDriver(name, commands[name], folder, clock)
 		if err != nil {
 			return fmt.Errorf("driver %s: %w", name, err)
 		}

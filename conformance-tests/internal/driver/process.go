@@ -31,10 +31,14 @@ type Process struct {
 	ended   sync.Once
 }
 
-// Start starts a driver. What it writes to standard error goes to log.
-func Start(command []string, log *os.File) (*Process, error) {
+// Start starts a driver, with a clock that can be set or, where this is nil, with that of the machine. What it writes to standard
+// error goes to log.
+func Start(command []string, log *os.File, clock *Clock) (*Process, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stderr = log
+	if clock != nil {
+		cmd.Env = clock.environment()
+	}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

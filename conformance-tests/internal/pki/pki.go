@@ -23,6 +23,17 @@ const (
 	backdated = 2 * time.Hour
 )
 
+// Validity is from when until when a certificate is valid, counted from now.
+type Validity struct{ From, Until time.Duration }
+
+// Of the certificates of servers.
+var (
+	Sound   = Validity{-backdated, life}
+	Expired = Validity{-life, -time.Minute}
+	New     = Validity{-5 * time.Minute, life}       // not yet valid where the clock is an hour behind
+	Old     = Validity{-backdated, 10 * time.Minute} // not valid any more where it is an hour ahead
+)
+
 // Authority signs certificates and writes them into a folder.
 type Authority struct {
 	folder string
@@ -30,8 +41,8 @@ type Authority struct {
 	cert   *x509.Certificate
 }
 
-// New makes a CA; its certificate is CAFile.
-func New(folder string) (*Authority, error) {
+// NewAuthority makes a CA; its certificate is CAFile.
+func NewAuthority(folder string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -69,12 +80,10 @@ func (a *Authority) Client(name string) (certificate, key string, err error) {
 	return a.issue(name, template)
 }
 
-// Server makes a certificate for 127.0.0.1: a good one, or one that has expired.
-func (a *Authority) Server(expired bool) (tls.Certificate, error) {
+// Server makes a certificate for 127.0.0.1.
+func (a *Authority) Server(valid Validity) (tls.Certificate, error) {
 	template := newTemplate("localhost")
-	if expired {
-		template.NotBefore, template.NotAfter = time.Now().Add(-life), time.Now().Add(-time.Minute)
-	}
+	template.NotBefore, template.NotAfter = time.Now().Add(valid.From), time.Now().Add(valid.Until)
 	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
 	template.DNSNames = []string{"localhost"}
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}

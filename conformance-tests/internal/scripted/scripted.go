@@ -52,17 +52,16 @@ type Service struct {
 // Start serves on a free port of loopback.
 func Start(authority *pki.Authority) (*Service, error) {
 	s := &Service{authority: authority, address: "127.0.0.1:0"}
-	if err := s.Expire(false); err != nil {
+	if err := s.Show(pki.Sound); err != nil {
 		return nil, err
 	}
 	err := s.Restart()
 	return s, err
 }
 
-// Expire makes the service show a certificate that has expired, or a good one again, in the handshakes to come, and ends the
-// connections that there are.
-func (s *Service) Expire(expired bool) error {
-	certificate, err := s.authority.Server(expired)
+// Show makes the service show a certificate of this validity in the handshakes to come, and ends the connections that there are.
+func (s *Service) Show(valid pki.Validity) error {
+	certificate, err := s.authority.Server(valid)
 	if err != nil {
 		return err
 	}

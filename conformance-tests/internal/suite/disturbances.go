@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cipherlane/cipherlane/conformance-tests/internal/environment"
+	"github.com/cipherlane/cipherlane/conformance-tests/internal/pki"
 	"github.com/cipherlane/cipherlane/conformance-tests/internal/scripted"
 )
 
@@ -30,6 +31,8 @@ type disturbance struct {
 	effect   effect                       //
 	real     bool                         // with the real key service: two replicas on a Vault
 	lost     bool                         // what was written before may be unreadable for good
+	clocks   bool                         // befalls the clocks of drivers: only those that have one
+	outlives bool                         // leases do not end meanwhile
 	settings func(*Run) map[string]string // in place of those of the client
 }
 
@@ -42,6 +45,7 @@ func (r *Run) disturbances(key dataKey) (all []disturbance, missing map[string]e
 	missing = map[string]error{}
 	all = append(r.scripted(key, next), replicaFaults()...)
 	all = append(all, oneBroker()...)
+	all = append(all, clockFaults()...)
 	for _, f := range brokerFaults() {
 		if r.Environment.Kind == environment.Cluster {
 			all = append(all, f)
@@ -73,8 +77,8 @@ func (r *Run) scripted(key, next dataKey) []disturbance {
 		disturbance{name: "foreign-key", script: keyed(dataKey{foreign.key, key.kid})},
 		disturbance{name: "stopped", begin: stopScripted, end: restartScripted},
 		disturbance{
-			name: "expired-certificate", begin: func(u *underLoad) error { return u.Service.Expire(true) },
-			end: func(u *underLoad) error { return u.Service.Expire(false) },
+			name: "expired-certificate", begin: func(u *underLoad) error { return u.Service.Show(pki.Expired) },
+			end: func(u *underLoad) error { return u.Service.Show(pki.Sound) },
 		},
 		disturbance{name: "slow-but-in-time", effect: goesOn, script: delayed(300*time.Millisecond, keyed(key))},
 		disturbance{name: "first-of-two-addresses-down", effect: goesOn, settings: func(r *Run) map[string]string {

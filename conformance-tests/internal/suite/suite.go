@@ -27,6 +27,9 @@ type Driver struct {
 	Label string
 	Log   string // path of its standard error
 
+	// Clock can be set; nil where the run has no library for that.
+	Clock *driver.Clock
+
 	// Another starts another one.
 	Another func() (*Driver, error)
 }
@@ -39,6 +42,7 @@ const (
 	plaintextRejected    = "plaintext-rejected"
 	authenticationFailed = "authentication-failed"
 	envelopeTooShort     = "envelope-too-short"
+	unsupportedVersion   = "unsupported-version"
 )
 
 // Run is what suites work with. Used by one goroutine.

@@ -116,7 +116,7 @@ func codeOfFlip(bit int) string {
 	case place < 2:
 		return plaintextRejected
 	case place == 2:
-		return "unsupported-version"
+		return unsupportedVersion
 	case place == 3 && bit%8 == 0: // marked as compressed
 		return authenticationFailed
 	case place == 3 && bit%8 == 2: // marked as bound, and these readers know no record key
@@ -210,7 +210,7 @@ func reshaped(envelope []byte) []changed {
 		{"a byte more", slices.Concat(envelope, []byte{0}), authenticationFailed},
 		{"header stripped", rest, codeOfStripped(rest)},
 		{"magic stripped", envelope[2:], plaintextRejected},
-		{"version 0", older, "unsupported-version"},
+		{"version 0", older, unsupportedVersion},
 		{"nonce stripped", slices.Concat(header, envelope[44:]), codeOfSize(len(envelope) - 24)},
 		{"tag moved to the front", slices.Concat(envelope[:44], envelope[len(envelope)-16:], envelope[44:len(envelope)-16]), authenticationFailed},
 	}
@@ -218,7 +218,7 @@ func reshaped(envelope []byte) []changed {
 
 func codeOfStripped(rest []byte) string {
 	if rest[0] == 0xc1 && rest[1] == 0x9e {
-		return "unsupported-version" // one nonce in 65,536
+		return unsupportedVersion // one nonce in 65,536
 	}
 	return plaintextRejected
 }

@@ -25,6 +25,7 @@ const (
 	loadRate     = 100 // records a second
 	loadRefresh  = 1   // seconds
 	loadExpires  = 2   // seconds
+	loadOutlives = 300 // seconds: a lease that outlives its fault
 	// From the moment a driver is told to write until its clock begins.
 	loadSlack = 500 * time.Millisecond
 	// The patience of the clients: no longer than a fault that outlives a lease.
@@ -43,6 +44,7 @@ type underLoad struct {
 	replicas *environment.Replicas // of a real fault
 	canary   []byte
 	warmed   map[bool]bool // by real: whose clients are past their first request
+	ahead    time.Duration // the clocks of clients
 }
 
 // runFaults needs minutes, so it runs only when it is asked for.
@@ -70,6 +72,9 @@ func runFaults(r *Run) error {
 		}
 		r.Progress("faults: %s", f.name)
 		u := &underLoad{Run: r, disturbance: f, key: key, broker: broker, canary: canary, warmed: warmed}
+		if f.clocks {
+			u.Run = r.withClocks(f.name)
+		}
 		if err := u.run(); err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
@@ -83,8 +88,12 @@ func (r *Run) skip(suite, name string, why error) {
 		return
 	}
 	for _, d := range r.Drivers {
-		r.Results.Add(report.Result{Suite: suite, Case: name, Driver: d.Label, Status: report.Skipped, Message: why.Error()})
+		r.skipOne(suite, name, d, why)
 	}
+}
+
+func (r *Run) skipOne(suite, name string, d *Driver, why error) {
+	r.Results.Add(report.Result{Suite: suite, Case: name, Driver: d.Label, Status: report.Skipped, Message: why.Error()})
 }
 
 // searchAfterFaults looks for what was written wherever it must not be.
@@ -167,7 +176,7 @@ func (u *underLoad) prepare() (err error) {
 			return err
 		}
 	}
-	u.Service.Play(brief(keyed(u.key)))
+	u.Service.Play(u.leased(keyed(u.key)))
 	if u.real {
 		if u.replicas, err = u.Environment.Replicas(); err != nil {
 			return err
@@ -218,7 +227,7 @@ func (u *underLoad) topicOf(d *Driver) string {
 func (u *underLoad) disturb() error {
 	time.Sleep(loadWell)
 	if u.script != nil {
-		u.Service.Play(brief(u.script))
+		u.Service.Play(u.leased(u.script))
 	}
 	var err error
 	if u.begin != nil {
@@ -229,15 +238,19 @@ func (u *underLoad) disturb() error {
 		err = errors.Join(err, u.end(u))
 	}
 	if u.effect != goesOn {
-		u.Service.Play(brief(keyed(u.key)))
+		u.Service.Play(u.leased(keyed(u.key)))
 	}
 	return err
 }
 
-// brief gives every lease the times of this suite.
-func brief(script scripted.Script) scripted.Script {
+// leased gives every lease the times of this suite.
+func (u *underLoad) leased(script scripted.Script) scripted.Script {
+	expires := loadExpires
+	if u.outlives {
+		expires = loadOutlives
+	}
 	return func(call scripted.Call) scripted.Reply {
-		return scripted.WithLease(script(call), loadRefresh, loadExpires)
+		return scripted.WithLease(script(call), loadRefresh, expires)
 	}
 }
 
