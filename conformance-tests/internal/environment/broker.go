@@ -121,6 +121,36 @@ func (b *Broker) EndOffset(ctx context.Context, topic string) (int64, error) {
 	return end.Offset, end.Err
 }
 
+// Write writes records as they are, to partition 0.
+func (b *Broker) Write(ctx context.Context, records []*kgo.Record) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.Seeds()...))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return client.ProduceSync(ctx, records...).FirstErr()
+}
+
+// ReadAll reads partition 0 as it stands.
+func (b *Broker) ReadAll(ctx context.Context, topic string) (records []*kgo.Record, err error) {
+	end, err := b.EndOffset(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	start := map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.Seeds()...), kgo.ConsumePartitions(start))
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for int64(len(records)) < end && ctx.Err() == nil {
+		client.PollFetches(ctx).EachRecord(func(record *kgo.Record) { records = append(records, record) })
+	}
+	return records, ctx.Err()
+}
+
 // Lead makes a node the leader of partition 0 of topics.
 func (b *Broker) Lead(first int, topics ...string) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.Seeds()...))

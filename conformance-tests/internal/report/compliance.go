@@ -28,6 +28,7 @@ var rows = []row{
 	{"writes in transactions", "matrix", "reads-*", "transactions"},
 	{"binds record keys", "matrix", "reads-*", "record-key"},
 	{"compresses before encryption", "matrix", "reads-*", "compression"},
+	{"meets what is never readable as a failure action says", "actions", "*", "failure-actions"},
 	{"follows rotation, by order and by itself", "lifecycle", "rotat*", ""},
 	{"stops with its lease, and comes back", "lifecycle", "lease-*", ""},
 	{"obeys revoking and destroying", "lifecycle", "[rd]e*", ""},

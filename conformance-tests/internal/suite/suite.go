@@ -107,6 +107,7 @@ var All = []Suite{
 	{Name: "tampering", About: "every bit flipped, every cut, moved, doubled, and ciphertexts that are valid under two keys", needs: onDecryptAll, run: runTampering},
 	{Name: "fuzz", About: "one mutated input, all drivers, the same verdict", needs: onDecryptAll, run: runFuzz},
 	{Name: "matrix", About: "every producer's records through every consumer, on a real broker and key service", needs: onKafka, run: runMatrix},
+	{Name: "actions", About: "records that are never readable among good ones: put aside, left out, marked or met, as a failure action says", needs: onKafka, run: runActions},
 	{Name: "lifecycle", About: "rotation, destroying, revoking and the end of a lease, with a real key service", needs: onLifecycle, run: runLifecycle},
 	{Name: "leak", About: "canaries through every fault of the key service: none on the broker's disk, none in a log", needs: onKafka, run: runLeak},
 	{Name: "faults", About: "the key service and the broker in trouble while producers run: nothing acknowledged is lost, nothing else is there", OnDemand: true, needs: onLoad, run: runFaults},
