@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"golang.org/x/time/rate"
 
@@ -128,7 +129,22 @@ func (h *Handler) Request(ctx context.Context, x *flow.Exchange) error {
 	case *kmsg.FetchRequest:
 		return h.fetch(x, request)
 	}
-	return errors.New("share groups are not possible where the sidecar encrypts: use consumer groups, or an SDK")
+	refuseShareGroup(x)
+	return nil
+}
+
+// refuseShareGroup answers as a broker does that has no share groups [CL-SDC-115].
+func refuseShareGroup(x *flow.Exchange) {
+	code, why := kerr.UnsupportedVersion.Code, "cipherlane: share groups are not possible where the sidecar encrypts: use consumer groups, or an SDK"
+	if x.Key == shareFetchKey {
+		r := kmsg.NewPtrShareFetchResponse()
+		r.ErrorCode, r.ErrorMessage = code, &why
+		x.Answer(r)
+		return
+	}
+	r := kmsg.NewPtrShareAcknowledgeResponse()
+	r.ErrorCode, r.ErrorMessage = code, &why
+	x.Answer(r)
 }
 
 // Response implements [flow.Handler].

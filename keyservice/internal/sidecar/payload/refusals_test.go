@@ -239,9 +239,32 @@ func testSessionsAndShareGroups(t *testing.T, s *scene) {
 			t.Errorf("API %d is offered", api.ApiKey)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if response, err := client(t, address).Broker(1).Request(ctx, kmsg.NewPtrShareFetchRequest()); err == nil {
-		t.Errorf("share fetch: %+v", response)
+}
+
+// [CL-SDC-115] A client that asks all the same gets an error of Kafka's, and its connection goes on.
+func TestShareGroupsAreRefused(t *testing.T) {
+	h := (&scene{service: testservice.StartKeyService(t, policy)}).handler(t, nil)
+	for _, q := range []kmsg.Request{kmsg.NewPtrShareFetchRequest(), kmsg.NewPtrShareAcknowledgeRequest()} {
+		for version := range q.MaxVersion() + 1 {
+			x := &flow.Exchange{Conn: &flow.Conn{}, Key: q.Key(), Version: version}
+			if err := h.Request(t.Context(), x); err != nil || !x.Answered() || x.Response.Key() != q.Key() {
+				t.Fatalf("%+v %v", x.Response, err)
+			}
+			again := kmsg.ResponseForKey(q.Key())
+			again.SetVersion(version)
+			if err := again.ReadFrom(x.Response.AppendTo(nil)); err != nil {
+				t.Fatal(err)
+			}
+			var code int16
+			switch r := again.(type) {
+			case *kmsg.ShareFetchResponse:
+				code = r.ErrorCode
+			case *kmsg.ShareAcknowledgeResponse:
+				code = r.ErrorCode
+			}
+			if code != kerr.UnsupportedVersion.Code {
+				t.Errorf("API %d version %d: code %d", q.Key(), version, code)
+			}
+		}
 	}
 }
