@@ -14,6 +14,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
@@ -30,6 +31,13 @@ import org.junit.jupiter.api.io.TempDir;
 /** The tools of the Kafka distribution, unchanged, with nothing but configuration. */
 @ExtendWith(Cluster.class)
 class ConsoleToolsTest {
+  // The tools are Java machines of their own, which load everything while the computer may be busy.
+  private static final Map<String, Object> PATIENCE =
+      Map.of(
+          "cipherlane.keyservice.connect.timeout.ms", "30000",
+          "cipherlane.keyservice.request.timeout.ms", "30000",
+          "cipherlane.keys.deadline.ms", "60000");
+
   @TempDir Path folder;
 
   private final String topic = "encrypted." + UUID.randomUUID();
@@ -148,7 +156,7 @@ class ConsoleToolsTest {
         "--max-messages",
         String.valueOf(count),
         "--timeout-ms",
-        "20000",
+        "120000",
         "--bootstrap-server",
         Cluster.broker().bootstrap(),
         "--command-config",
@@ -157,7 +165,8 @@ class ConsoleToolsTest {
 
   private String properties(String principal, Class<?> interceptor, String... more)
       throws IOException {
-    Map<String, Object> settings = Cluster.keyService().settings(principal);
+    Map<String, Object> settings = new HashMap<>(Cluster.keyService().settings(principal));
+    settings.putAll(PATIENCE);
     List<String> lines = new ArrayList<>(List.of(more));
     lines.add("interceptor.classes=" + interceptor.getName());
     settings.forEach((name, value) -> lines.add(name + "=" + value));
@@ -186,7 +195,7 @@ class ConsoleToolsTest {
     try (OutputStream keyboard = process.getOutputStream()) {
       keyboard.write(input.getBytes(StandardCharsets.UTF_8));
     }
-    if (!process.waitFor(60, TimeUnit.SECONDS)) {
+    if (!process.waitFor(240, TimeUnit.SECONDS)) {
       process.destroyForcibly().waitFor();
       throw new AssertionError(tool + " did not end: " + Files.readString(output));
     }

@@ -32,6 +32,7 @@ public final class SegmentScanner {
   public static final int MAX_PATTERN = 64 * 1024;
 
   private static final int BUFFER = 1024 * 1024;
+  private static final int MAX_ATTEMPTS = 5;
 
   /**
    * One place where a pattern stands.
@@ -90,7 +91,9 @@ public final class SegmentScanner {
   }
 
   /**
-   * Searches every regular file below a folder, whatever its name. The broker may be running.
+   * Searches every regular file below a folder, whatever its name. The broker may be running:
+   * should it move a segment away meanwhile, the search begins again, for what was not read proves
+   * nothing.
    *
    * @param folder for example {@link BrokerProcess#logDir()}
    * @return what was read and found
@@ -101,6 +104,18 @@ public final class SegmentScanner {
     if (!Files.isDirectory(folder)) {
       throw new NotDirectoryException(folder.toString());
     }
+    for (int attempt = 1; ; attempt++) {
+      try {
+        return scanOnce(folder);
+      } catch (NoSuchFileException e) {
+        if (attempt == MAX_ATTEMPTS) {
+          throw e;
+        }
+      }
+    }
+  }
+
+  private Report scanOnce(Path folder) throws IOException {
     List<Path> files;
     try (Stream<Path> walk = Files.walk(folder)) {
       files = walk.filter(Files::isRegularFile).toList();
