@@ -3,14 +3,10 @@
 package wire
 
 import (
-	"errors"
-	"io"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // errWouldWait is temporary: crypto/tls goes on after it.
@@ -25,8 +21,8 @@ func (wouldWaitError) Temporary() bool { return true }
 // coalescer gathers the records that crypto/tls writes until flush, and reads many at once. Buffers are held only while they hold
 // something: an idle connection has none. Until begin (during the handshake) every write is sent at once.
 type coalescer struct {
-	*net.TCPConn
-	stall   time.Duration
+	*socket
+
 	gather  bool
 	closing atomic.Bool
 
@@ -35,18 +31,16 @@ type coalescer struct {
 	r, w     int
 
 	mu     sync.Mutex // crypto/tls may send an alert while another goroutine flushes
-	out    *[BufferSize]byte
+	out    *[sealedSize]byte
 	filled int
+	piece  [1][]byte
 }
 
 func newCoalescer(c *net.TCPConn, stall time.Duration) *coalescer {
-	return &coalescer{TCPConn: c, stall: stall}
+	return &coalescer{socket: newSocket(c, stall)}
 }
 
 func (c *coalescer) begin() { c.gather = true }
-
-// buffered tells whether Read has something without waiting.
-func (c *coalescer) buffered() bool { return c.r < c.w }
 
 // Read gives what was received. While it waits it holds no buffer, so that an idle connection costs none.
 func (c *coalescer) Read(p []byte) (int, error) {
@@ -54,7 +48,7 @@ func (c *coalescer) Read(p []byte) (int, error) {
 		if c.waitless {
 			return 0, errWouldWait
 		}
-		if err := c.receive(); err != nil {
+		if err := c.wait(); err != nil {
 			return 0, err
 		}
 	}
@@ -66,34 +60,17 @@ func (c *coalescer) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// receive waits for data and takes as much as a buffer holds.
-func (c *coalescer) receive() error {
-	raw, err := c.SyscallConn()
+// wait waits for data, when all that was received has been read, and takes as much as a buffer holds.
+func (c *coalescer) wait() error {
+	if c.r < c.w {
+		return nil
+	}
+	in, n, err := c.receive()
 	if err != nil {
 		return err
 	}
-	var n int
-	var failed error
-	err = raw.Read(func(fd uintptr) bool {
-		in := takeBuffer()
-		n, failed = unix.Read(int(fd), in[:]) // #nosec G115 -- a descriptor
-		if n > 0 {
-			c.in, c.r, c.w = in, 0, n
-			return true
-		}
-		buffers.Put(in)
-		return !errors.Is(failed, unix.EAGAIN) && !errors.Is(failed, unix.EINTR)
-	})
-	switch {
-	case err != nil:
-		return err
-	case n > 0:
-		return nil
-	case failed != nil:
-		return &net.OpError{Op: "read", Net: "tcp", Addr: c.RemoteAddr(), Err: failed}
-	default:
-		return io.EOF
-	}
+	c.in, c.r, c.w = in, 0, n
+	return nil
 }
 
 // Write gathers p, or sends it at once during the handshake and at the end.
@@ -104,16 +81,16 @@ func (c *coalescer) Write(p []byte) (int, error) {
 		if err := c.flushLocked(); err != nil {
 			return 0, err
 		}
-		return c.send(p)
+		return c.TCPConn.Write(p)
 	}
 	written := 0
 	for written < len(p) {
 		if c.out == nil {
-			c.out = takeBuffer()
+			c.out = takeSealed()
 		}
 		n := copy(c.out[c.filled:], p[written:])
 		written += n
-		if c.filled += n; c.filled == BufferSize {
+		if c.filled += n; c.filled == len(c.out) {
 			if err := c.flushLocked(); err != nil {
 				return written, err
 			}
@@ -128,23 +105,20 @@ func (c *coalescer) flush() error {
 	return c.flushLocked()
 }
 
-func (c *coalescer) flushLocked() error {
+func (c *coalescer) flushLocked() (err error) {
 	if c.out == nil {
 		return nil
 	}
-	_, err := c.send(c.out[:c.filled])
-	buffers.Put(c.out)
+	if c.closing.Load() { // within the deadline that crypto/tls has set
+		_, err = c.TCPConn.Write(c.out[:c.filled])
+	} else {
+		c.piece[0] = c.out[:c.filled]
+		err = c.send(c.piece[:])
+		c.piece[0] = nil
+	}
+	sealed.Put(c.out)
 	c.out, c.filled = nil, 0
 	return err
-}
-
-func (c *coalescer) send(p []byte) (int, error) {
-	if c.gather && !c.closing.Load() {
-		if err := c.SetWriteDeadline(time.Now().Add(c.stall)); err != nil {
-			return 0, err
-		}
-	}
-	return c.TCPConn.Write(p)
 }
 
 // close makes what is written from now on, the last alert, go out at once.

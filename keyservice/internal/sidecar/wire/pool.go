@@ -13,17 +13,27 @@ import (
 
 // Sizes in bytes.
 const (
-	BufferSize = 128 << 10 // of a pooled buffer: eight full TLS records
-	smallSize  = 512       // of the buffer that an idle connection keeps
+	BufferSize = 128 << 10                  // of a pooled buffer: eight full TLS records
+	sealedSize = BufferSize + BufferSize/64 // of one for what such a buffer becomes within TLS records
 )
 
-var buffers = sync.Pool{New: func() any { return new([BufferSize]byte) }}
+var (
+	buffers = sync.Pool{New: func() any { return new([BufferSize]byte) }}
+	sealed  = sync.Pool{New: func() any { return new([sealedSize]byte) }}
+)
 
 func takeBuffer() *[BufferSize]byte {
 	if b, ok := buffers.Get().(*[BufferSize]byte); ok {
 		return b
 	}
 	return new([BufferSize]byte)
+}
+
+func takeSealed() *[sealedSize]byte {
+	if b, ok := sealed.Get().(*[sealedSize]byte); ok {
+		return b
+	}
+	return new([sealedSize]byte)
 }
 
 // Budget bounds the memory of frames that are read whole, over all connections. It is safe for concurrent use.
