@@ -10,35 +10,49 @@ import (
 // Chain calls handlers in order. It is safe for concurrent use; make it with NewChain.
 type Chain struct {
 	handlers []Handler
-	wants    map[api][]Want // for each handler
-	total    map[api]Want
+	plans    [][]plan // by key and version
 }
 
-type api struct{ key, version int16 }
+// plan is what each handler wants of an API, and the most that any wants.
+type plan struct {
+	wants []Want
+	total Want
+}
 
 // NewChain asks every handler what it wants of every API; versions gives each understood key with its highest version.
 func NewChain(versions map[int16]int16, handlers ...Handler) *Chain {
-	c := &Chain{handlers: handlers, wants: map[api][]Want{}, total: map[api]Want{}}
+	c := &Chain{handlers: handlers}
 	for key, highest := range versions {
+		if missing := int(key) + 1 - len(c.plans); missing > 0 {
+			c.plans = append(c.plans, make([][]plan, missing)...)
+		}
 		for version := range highest + 1 {
-			c.ask(api{key, version})
+			c.plans[key] = append(c.plans[key], c.ask(key, version))
 		}
 	}
 	return c
 }
 
-func (c *Chain) ask(a api) {
-	wants, total := make([]Want, len(c.handlers)), Want{}
+func (c *Chain) ask(key, version int16) plan {
+	p := plan{wants: make([]Want, len(c.handlers))}
 	for i, h := range c.handlers {
-		w := h.Wants(a.key, a.version)
-		wants[i] = w
-		total.Request, total.Response = max(total.Request, w.Request), max(total.Response, w.Response)
+		w := h.Wants(key, version)
+		p.wants[i] = w
+		p.total.Request, p.total.Response = max(p.total.Request, w.Request), max(p.total.Response, w.Response)
 	}
-	c.wants[a], c.total[a] = wants, total
+	return p
+}
+
+// of gives what handlers want of an API that is understood; of another one, nothing.
+func (c *Chain) of(key, version int16) plan {
+	if key < 0 || int(key) >= len(c.plans) || version < 0 || int(version) >= len(c.plans[key]) {
+		return plan{wants: make([]Want, len(c.handlers))}
+	}
+	return c.plans[key][version]
 }
 
 // Wants gives the most that any handler wants.
-func (c *Chain) Wants(key, version int16) Want { return c.total[api{key, version}] }
+func (c *Chain) Wants(key, version int16) Want { return c.of(key, version).total }
 
 // Open opens a connection with each handler. If one refuses, those before it are told that the connection is closed.
 func (c *Chain) Open(ctx context.Context, conn *Conn) error {
@@ -66,7 +80,7 @@ func closed(handlers []Handler, conn *Conn) {
 
 // Request calls the handlers that want the request, until one answers. When one has, those before it see the response.
 func (c *Chain) Request(ctx context.Context, x *Exchange) error {
-	wants := c.wants[api{x.Key, x.Version}]
+	wants := c.of(x.Key, x.Version).wants
 	for i, h := range c.handlers {
 		if wants[i].Request == Pass {
 			continue
@@ -90,7 +104,7 @@ func (c *Chain) Response(ctx context.Context, x *Exchange) error {
 }
 
 func (c *Chain) respond(ctx context.Context, x *Exchange, below int) error {
-	wants := c.wants[api{x.Key, x.Version}]
+	wants := c.of(x.Key, x.Version).wants
 	for i := below - 1; i >= 0; i-- {
 		if wants[i].Response == Pass {
 			continue

@@ -13,9 +13,10 @@ type Level uint8
 
 // Levels.
 const (
-	Pass Level = iota // nothing: the handler is not called
-	Head              // the handler is called with everything but the decoded message: its bytes are not read into memory
-	Body              // the handler is called with the decoded message; records in it stay bytes
+	Pass   Level = iota // nothing: the handler is not called
+	Head                // the handler is called with everything but the decoded message: its bytes are not read into memory
+	Tagged              // as Body for a response with tagged fields, as Head for one without: for what only tagged fields carry
+	Body                // the handler is called with the decoded message; records in it stay bytes
 )
 
 // Want is what a handler wants to see of one API in one version.

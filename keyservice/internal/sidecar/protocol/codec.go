@@ -51,6 +51,21 @@ func DecodeResponse(key, version int16, p []byte) (r kmsg.Response, header int, 
 	return r, header, nil
 }
 
+// Tagged tells whether the body of a response's frame (without its length) has tagged fields, or bytes that are of no field.
+//
+// Errors: those of DecodeResponse for a frame that it would refuse by its shape.
+func Tagged(key, version int16, p []byte) (bool, error) {
+	header, err := responseHeader(key, version, p)
+	if err != nil {
+		return false, err
+	}
+	c, err := walk(key, version, p[header:], false)
+	if err != nil {
+		return false, err
+	}
+	return c.tagged || len(c.rest) > 0, nil
+}
+
 // AppendResponse appends a whole frame: length, header (as it came) and body.
 func AppendResponse(dst, header []byte, r kmsg.Response) []byte {
 	return finish(r.AppendTo(append(start(dst), header...)), len(dst))

@@ -203,3 +203,38 @@ func TestLayouts(t *testing.T) {
 		}
 	}
 }
+
+// TestTagged tells responses with an address in a tagged field from those without any, in every version that has tagged fields.
+func TestTagged(t *testing.T) {
+	for _, key := range []kmsg.Key{kmsg.Produce, kmsg.Fetch} {
+		for version := range Versions()[key.Int16()] + 1 {
+			if !isFlexible(key.Int16(), version) {
+				continue
+			}
+			r := kmsg.ResponseForKey(key.Int16())
+			r.SetVersion(version)
+			expect := func(expected bool) {
+				t.Helper()
+				p := AppendResponse(nil, []byte{0, 0, 0, 1, 0}, r)[4:]
+				if got, err := Tagged(key.Int16(), version, p); err != nil || got != expected {
+					t.Errorf("%s %d: %t, %v; expected %t", key.Name(), version, got, err, expected)
+				}
+				if _, err := Tagged(key.Int16(), version, p[:len(p)-1]); err == nil {
+					t.Errorf("%s %d: a cut one is taken", key.Name(), version)
+				}
+				if got, err := Tagged(key.Int16(), version, append(p, 0)); err != nil || !got {
+					t.Errorf("%s %d: a byte too many is of no account: %v", key.Name(), version, err)
+				}
+			}
+			expect(false)
+			switch r := r.(type) {
+			case *kmsg.ProduceResponse:
+				r.Brokers = append(r.Brokers, kmsg.NewProduceResponseBroker())
+				expect(true)
+			case *kmsg.FetchResponse:
+				r.Brokers = append(r.Brokers, kmsg.NewFetchResponseBroker())
+				expect(true)
+			}
+		}
+	}
+}

@@ -22,23 +22,29 @@ const maxElements = 1_000_000
 var ErrShape = fmt.Errorf("the message ends within an element, or has more than %d", maxElements)
 
 func checkShape(key, version int16, p []byte, request bool) error {
+	_, err := walk(key, version, p, request)
+	return err
+}
+
+// walk passes over a whole message.
+func walk(key, version int16, p []byte, request bool) (*cursor, error) {
 	limit := maxResponseBody
 	if request {
 		limit = maxRequestBody
 	}
 	if !carriesRecords(key, request) && len(p) > limit {
-		return fmt.Errorf("%s: its body has %d bytes, more than the %d that are decoded", kmsg.NameForKey(key), len(p), limit)
+		return nil, fmt.Errorf("%s: its body has %d bytes, more than the %d that are decoded", kmsg.NameForKey(key), len(p), limit)
 	}
 	fields, err := layoutOf(key, version, request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c := &cursor{rest: p, flexible: isFlexible(key, version)}
 	c.walk(fields)
 	if c.bad {
-		return fmt.Errorf("%s: %w", kmsg.NameForKey(key), ErrShape)
+		return nil, fmt.Errorf("%s: %w", kmsg.NameForKey(key), ErrShape)
 	}
-	return nil
+	return c, nil
 }
 
 // carriesRecords tells of messages that may be as long as a frame.
@@ -58,6 +64,7 @@ type cursor struct {
 	rest     []byte
 	flexible bool
 	elements int
+	tagged   bool // there are tagged fields
 	bad      bool
 }
 
@@ -120,6 +127,7 @@ func (c *cursor) take(rest []byte, err error) {
 
 func (c *cursor) tags() {
 	if c.flexible {
+		c.tagged = c.tagged || len(c.rest) > 0 && c.rest[0] != 0
 		rest, err := skipTags(c.rest)
 		c.take(rest, err)
 	}

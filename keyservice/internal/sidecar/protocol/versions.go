@@ -22,18 +22,24 @@ var lowest = map[int16]int16{17: 1}
 
 type versions struct {
 	highest  map[int16]int16
-	flexible map[int16]int16 // the first flexible version; one past the highest if none is
+	flexible []int16 // by key, the first flexible version; one past the highest if none is
+	spans    []span  // by key
 }
 
+// span is from the lowest to the highest version that may pass: none if the highest is lower.
+type span struct{ low, high int16 }
+
 var known = sync.OnceValue(func() versions {
-	v := versions{map[int16]int16{}, map[int16]int16{}}
+	v := versions{map[int16]int16{}, make([]int16, kmsg.MaxKey+1), make([]span, kmsg.MaxKey+1)}
 	for key := range int16(kmsg.MaxKey + 1) {
+		v.spans[key] = span{0, -1}
 		r := kmsg.RequestForKey(key)
 		if r == nil || internal[key] {
 			continue
 		}
 		v.highest[key] = r.MaxVersion()
 		v.flexible[key] = firstFlexible(r)
+		v.spans[key] = span{lowest[key], r.MaxVersion()}
 	}
 	return v
 })
@@ -53,8 +59,8 @@ func Versions() map[int16]int16 { return known().highest }
 
 // Understood tells whether a request may pass.
 func Understood(key, version int16) bool {
-	highest, ok := known().highest[key]
-	return ok && version >= lowest[key] && version <= highest
+	spans := known().spans
+	return key >= 0 && int(key) < len(spans) && version >= spans[key].low && version <= spans[key].high
 }
 
 // Clamp leaves of a broker's ApiVersions what the sidecar understands, and tells whether that changed it.

@@ -22,6 +22,7 @@ type queue struct {
 	mu      *sync.Mutex
 	changed *sync.Cond
 	entries []entry
+	memory  []entry // that of entries, from its beginning
 	limit   int
 	closed  bool
 	out     *wire.Writer
@@ -49,7 +50,7 @@ func (q *queue) push(ctx context.Context, e entry) error {
 		return context.Cause(ctx)
 	}
 	if len(q.entries) > 0 || e.frame == nil {
-		q.entries = append(q.entries, e)
+		q.add(e)
 		return nil
 	}
 	if err := q.out.Write(e.frame); err != nil {
@@ -83,11 +84,30 @@ func (q *queue) pop() error {
 	return nil
 }
 
+// keptEntries is how many the memory of an empty queue is for at most.
+const keptEntries = 16
+
 func (q *queue) shift() {
 	q.entries[0] = entry{}
-	if q.entries = q.entries[1:]; len(q.entries) == 0 {
-		q.entries = nil
+	if q.entries = q.entries[1:]; len(q.entries) > 0 {
+		return
 	}
+	if q.entries = q.memory[:0]; cap(q.memory) > keptEntries {
+		q.entries, q.memory = nil, nil
+	}
+}
+
+// add appends an entry, at the beginning of the memory again when its end has been reached and much of it is free.
+func (q *queue) add(e entry) {
+	if n := len(q.entries); n == cap(q.entries) {
+		if 2*n > cap(q.memory) || n == 0 {
+			q.memory = make([]entry, max(4, 2*n))
+		}
+		copy(q.memory[:n], q.entries)
+		clear(q.memory[n:cap(q.memory)])
+		q.entries = q.memory[:n]
+	}
+	q.entries = append(q.entries, e)
 }
 
 // flush sends what was gathered for the client.

@@ -189,6 +189,14 @@ func (r *relay) finish(ctx context.Context, limit time.Duration) error {
 	return errDone
 }
 
+// onward sends a frame of whole as it came: one in the reader's buffer stays there until it has been sent.
+func (r *relay) onward(to *wire.Writer, frame []byte) error {
+	if len(frame) <= wire.BufferSize {
+		return to.Pass(frame)
+	}
+	return to.Write(frame)
+}
+
 // whole gives a frame with its length: in the reader's buffer if it fits there, else in memory of the budget.
 func (r *relay) whole(ctx context.Context, from *wire.Reader, size int) (p []byte, release func(), err error) {
 	if 4+size <= wire.BufferSize {

@@ -87,7 +87,7 @@ func (r *relay) sendDecoded(ctx context.Context, x *flow.Exchange, header protoc
 		return err
 	}
 	if !x.RequestChanged() {
-		return r.toBroker.Write(frame)
+		return r.onward(r.toBroker, frame)
 	}
 	return r.toBroker.Write(protocol.AppendRequest(make([]byte, 0, len(frame)+spare), p[:header.Size], x.Request))
 }

@@ -53,8 +53,8 @@ func (r *relay) deliver(ctx context.Context, size int) error {
 		return fmt.Errorf("%w: correlation id %d, expected %d", ErrUnexpected, got, x.CorrelationID)
 	}
 	x.ResponseSize = size
-	if r.Chain.Wants(x.Key, x.Version).Response == flow.Body {
-		err = r.deliverDecoded(ctx, x, size)
+	if want := r.Chain.Wants(x.Key, x.Version).Response; want >= flow.Tagged {
+		err = r.deliverWhole(ctx, x, size, want)
 	} else {
 		err = r.deliverBytes(ctx, x, size)
 	}
@@ -71,22 +71,29 @@ func (r *relay) deliverBytes(ctx context.Context, x *flow.Exchange, size int) er
 	return r.responses.CopyTo(r.queue.out, 4+size)
 }
 
-func (r *relay) deliverDecoded(ctx context.Context, x *flow.Exchange, size int) error {
+func (r *relay) deliverWhole(ctx context.Context, x *flow.Exchange, size int, want flow.Level) error {
 	frame, release, err := r.whole(ctx, r.responses, size)
 	if err != nil {
 		return err
 	}
 	defer release()
-	response, header, err := protocol.DecodeResponse(x.Key, x.Version, frame[4:])
-	if err != nil {
-		return err
+	decode := want == flow.Body
+	if want == flow.Tagged {
+		if decode, err = protocol.Tagged(x.Key, x.Version, frame[4:]); err != nil {
+			return err
+		}
 	}
-	x.Response = response
+	header := 0
+	if decode {
+		if x.Response, header, err = protocol.DecodeResponse(x.Key, x.Version, frame[4:]); err != nil {
+			return err
+		}
+	}
 	if err := r.Chain.Response(ctx, x); err != nil {
 		return err
 	}
 	if !x.ResponseChanged() {
-		return r.queue.out.Write(frame)
+		return r.onward(r.queue.out, frame)
 	}
 	return r.queue.out.Write(protocol.AppendResponse(make([]byte, 0, len(frame)+spare), frame[4:4+header], x.Response))
 }

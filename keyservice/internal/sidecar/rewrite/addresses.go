@@ -45,7 +45,7 @@ func wantFrom(version, flexible int16) flow.Want {
 	if version < flexible {
 		return flow.Want{}
 	}
-	return flow.Want{Response: flow.Body}
+	return flow.Want{Response: flow.Tagged}
 }
 
 // Request implements flow.Handler.
