@@ -17,14 +17,18 @@ import javax.net.ssl.SSLSession;
  * engine beneath makes and takes one at a time. Kafka calls the system once for each wrap and once
  * for each filling of its read buffer, so fewer and fuller ones are what saves CPU time.
  *
- * <p>It also keeps back the short parts of an unfinished frame (a request's header, for example),
- * which Kafka wraps one by one, until the next part comes. For use by one thread at a time.
+ * <p>It also keeps back the parts of an unfinished frame, which Kafka wraps and sends one by one (a
+ * request's header, a batch of records, the few bytes that follow it), until the next part comes or
+ * there is more than a batch of Kafka's default size. For use by one thread at a time.
  */
 final class CoalescingEngine extends ForwardingEngine {
   static final int RECORD = 16 * 1024;
 
-  /** Longer parts of a frame are not worth the copy. */
-  static final int KEPT_LIMIT = 4 * 1024;
+  /** What is left of a longer part after its full records is kept up to here. */
+  static final int REST_LIMIT = 4 * 1024;
+
+  /** Up to here parts of a frame are kept: copying so much costs less than a call of the system. */
+  static final int KEPT_LIMIT = RECORD + REST_LIMIT;
 
   /** Buffers grow to this many TLS records: no more bytes than a socket takes or has at once. */
   static final int RECORDS_LIMIT = 8;
@@ -129,9 +133,13 @@ final class CoalescingEngine extends ForwardingEngine {
     int from = src.position();
     int to = dst.position();
     boolean open = openAfter(src);
+    if (open && kept.remaining() + src.remaining() <= KEPT_LIMIT) {
+      keep(src);
+      return result(Status.OK, NOT_HANDSHAKING, src.position() - from, 0);
+    }
     SSLEngineResult last = result(Status.OK, NOT_HANDSHAKING, 0, 0);
     while (kept.remaining() + src.remaining() > 0) {
-      if (open && kept.remaining() + src.remaining() <= KEPT_LIMIT) {
+      if (open && kept.remaining() + src.remaining() <= REST_LIMIT) {
         keep(src);
         break;
       }
@@ -157,11 +165,7 @@ final class CoalescingEngine extends ForwardingEngine {
     if (!kept.hasRemaining()) {
       return delegate().wrap(src, dst);
     }
-    SSLEngineResult result = delegate().wrap(new ByteBuffer[] {kept, src}, dst);
-    if (!kept.hasRemaining()) {
-      kept = NONE;
-    }
-    return result;
+    return delegate().wrap(new ByteBuffer[] {kept, src}, dst);
   }
 
   private boolean openAfter(ByteBuffer src) {
@@ -171,8 +175,10 @@ final class CoalescingEngine extends ForwardingEngine {
   }
 
   private void keep(ByteBuffer src) {
-    if (kept.capacity() == 0) {
-      kept = ByteBuffer.allocate(KEPT_LIMIT).limit(0);
+    int wanted = kept.remaining() + src.remaining();
+    if (kept.capacity() < wanted) {
+      int capacity = wanted <= REST_LIMIT ? REST_LIMIT : KEPT_LIMIT;
+      kept = ByteBuffer.allocate(capacity).put(kept).flip();
     }
     kept.compact().put(src).flip();
   }

@@ -119,6 +119,52 @@ class EngineTest {
     assertThat(Pair.taken(pair.server)).isEqualTo(frame);
   }
 
+  /** A request with a batch of Kafka's default size: what is before it, the batch, what follows. */
+  @ParameterizedTest
+  @MethodSource("sides")
+  void sendsABatchWithWhatIsAroundItAtOnce(EngineKind client, EngineKind server, String protocol)
+      throws Exception {
+    Pair pair = new Pair(client, server, protocol, WHOLE).handshake();
+    if (client == EngineKind.JDK_PLAIN) {
+      return;
+    }
+    for (int batch : new int[] {10_300, 16_384}) {
+      byte[] frame = frame(100 + batch + 3);
+      assertThat(pair.send(pair.client, ByteBuffer.wrap(frame, 0, 100)).bytesProduced()).isZero();
+      ByteBuffer records = ByteBuffer.wrap(frame, 100, batch);
+      while (records.hasRemaining()) {
+        assertThat(pair.send(pair.client, records).bytesProduced()).isZero();
+      }
+      ByteBuffer last = ByteBuffer.wrap(frame, 100 + batch, 3);
+      while (last.hasRemaining()) {
+        pair.send(pair.client, last);
+      }
+      pair.take(pair.server);
+      assertThat(Pair.taken(pair.server)).isEqualTo(frame);
+    }
+  }
+
+  /** A part that is too long to be kept goes out, in order, with what was kept before it. */
+  @ParameterizedTest
+  @MethodSource("sides")
+  void keepsNoMoreThanItsLimit(EngineKind client, EngineKind server, String protocol)
+      throws Exception {
+    Pair pair = new Pair(client, server, protocol, WHOLE).handshake();
+    byte[] frame = frame(4 * CoalescingEngine.KEPT_LIMIT);
+    int portion = CoalescingEngine.KEPT_LIMIT / 2 + 1;
+    int produced = 0;
+    for (int at = 0; at < frame.length; at += portion) {
+      ByteBuffer part = ByteBuffer.wrap(frame, at, Math.min(portion, frame.length - at));
+      while (part.hasRemaining()) {
+        produced += pair.send(pair.client, part).bytesProduced();
+      }
+      int sent = Math.min(at + portion, frame.length);
+      assertThat(produced).isGreaterThanOrEqualTo(sent - CoalescingEngine.KEPT_LIMIT);
+    }
+    pair.take(pair.server);
+    assertThat(Pair.taken(pair.server)).isEqualTo(frame);
+  }
+
   @ParameterizedTest
   @MethodSource("sides")
   void sendsAtOnceWhatIsNoFrame(EngineKind client, EngineKind server, String protocol)
