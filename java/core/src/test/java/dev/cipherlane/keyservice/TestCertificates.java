@@ -49,7 +49,9 @@ public final class TestCertificates {
     KeyPair keys = keyPair("EC");
     X500Name name = new X500Name("CN=Test CA");
     return new TestCertificates(
-        new Identity(sign(name, keys, name, keys, builder -> constrain(builder)), keys));
+        new Identity(
+            sign(name, keys, name, keys, Instant.now().plus(LIFE), builder -> constrain(builder)),
+            keys));
   }
 
   private static void constrain(JcaX509v3CertificateBuilder builder) throws IOException {
@@ -76,7 +78,21 @@ public final class TestCertificates {
             new GeneralName(GeneralName.uniformResourceIdentifier, "spiffe://test/client")));
   }
 
+  /** A client's certificate that has ended a minute ago. */
+  public Identity expiredClient() {
+    return issue(
+        "EC",
+        "CN=client",
+        new GeneralNames(
+            new GeneralName(GeneralName.uniformResourceIdentifier, "spiffe://test/client")),
+        Instant.now().minusSeconds(60));
+  }
+
   private Identity issue(String algorithm, String name, GeneralNames names) {
+    return issue(algorithm, name, names, Instant.now().plus(LIFE));
+  }
+
+  private Identity issue(String algorithm, String name, GeneralNames names, Instant end) {
     KeyPair keys = keyPair(algorithm);
     X500Name issuer = new X500Name("CN=Test CA");
     X509Certificate certificate =
@@ -85,6 +101,7 @@ public final class TestCertificates {
             ca.keys(),
             new X500Name(name),
             keys,
+            end,
             builder -> builder.addExtension(Extension.subjectAlternativeName, false, names));
     return new Identity(certificate, keys);
   }
@@ -106,15 +123,19 @@ public final class TestCertificates {
   }
 
   private static X509Certificate sign(
-      X500Name issuer, KeyPair signer, X500Name subject, KeyPair keys, Extensions extensions) {
+      X500Name issuer,
+      KeyPair signer,
+      X500Name subject,
+      KeyPair keys,
+      Instant end,
+      Extensions extensions) {
     try {
-      Instant now = Instant.now();
       var builder =
           new JcaX509v3CertificateBuilder(
               issuer,
               new BigInteger(120, new SecureRandom()),
-              Date.from(now.minus(LIFE)),
-              Date.from(now.plus(LIFE)),
+              Date.from(end.minus(LIFE.multipliedBy(2))),
+              Date.from(end),
               subject,
               keys.getPublic());
       extensions.add(builder);

@@ -39,11 +39,14 @@ class KafkaTest {
   private final TestCertificates authority = TestCertificates.create();
   private Path clientKeys;
   private Path strangerKeys;
+  private Path expiredKeys;
   private BrokerProcess broker;
 
   @BeforeAll
   void start(@TempDir Path folder) throws Exception {
     clientKeys = Keys.of(authority, authority.client("EC")).write(folder.resolve("client.p12"));
+    expiredKeys =
+        Keys.of(authority, authority.expiredClient()).write(folder.resolve("expired.p12"));
     TestCertificates other = TestCertificates.create();
     strangerKeys = Keys.of(other, other.client("EC")).write(folder.resolve("stranger.p12"));
     Path serverKeys =
@@ -155,13 +158,22 @@ class KafkaTest {
     }
   }
 
-  /** Kafka must take it for a failed authentication, which is not tried again. */
   @ParameterizedTest
   @EnumSource(names = {"JDK", "BORINGSSL"})
   void refusesAStranger(EngineKind client) {
+    refuses(client, strangerKeys);
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"JDK", "BORINGSSL"})
+  void refusesACertificateThatHasEnded(EngineKind client) {
+    refuses(client, expiredKeys);
+  }
+
+  /** Kafka must take it for a failed authentication, which is not tried again. */
+  private void refuses(EngineKind client, Path keys) {
     for (String listener : List.of("BORINGSSL", "JDK")) {
-      assertThatThrownBy(
-              () -> produce(settings(client, listener, strangerKeys), values(1).subList(0, 1)))
+      assertThatThrownBy(() -> produce(settings(client, listener, keys), values(1).subList(0, 1)))
           .isInstanceOf(ExecutionException.class)
           .hasCauseInstanceOf(SslAuthenticationException.class);
     }
