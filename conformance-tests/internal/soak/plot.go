@@ -26,7 +26,7 @@ func Plot(out io.Writer, processes []*Process) error {
 	width, height := margin+chartWidth+namesWidth, 2*(chartHeight+2*margin)
 	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", width, height)
 	fmt.Fprintf(&svg, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, height)
-	chart(&svg, margin, "resident memory, MiB", processes, func(s Sample) float64 { return s.RSS })
+	chart(&svg, margin, "resident memory of its own, MiB", processes, func(s Sample) float64 { return s.RSS })
 	chart(&svg, chartHeight+3*margin, "descriptors", processes, func(s Sample) float64 { return float64(s.Descriptors) })
 	svg.WriteString("</svg>\n")
 	_, err := io.WriteString(out, svg.String())

@@ -13,7 +13,7 @@ import (
 // Sample is what a process had at a moment.
 type Sample struct {
 	At          time.Duration `json:"nanoseconds"` // since the beginning
-	RSS         float64       `json:"rss_mib"`
+	RSS         float64       `json:"rss_mib"` // without pages of mapped files, which are the system's to take back
 	Descriptors int           `json:"descriptors"`
 }
 
@@ -50,7 +50,7 @@ func residentMiB(pid int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, line, _ := bytes.Cut(status, []byte("VmRSS:"))
+	_, line, _ := bytes.Cut(status, []byte("RssAnon:"))
 	fields := bytes.Fields(line)
 	if len(fields) == 0 {
 		return 0, fmt.Errorf("process %d has ended", pid)

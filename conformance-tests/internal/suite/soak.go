@@ -27,6 +27,8 @@ const (
 	soakJudged   = 30 * time.Minute // a shorter run measures how caches and heaps fill, and tells that without a verdict
 	soakHandles  = 8                // descriptors that may come and go
 	soakRefusals = 0.001            // of all records: a busy machine may be late with a key
+	soakCache    = "64"             // keys
+	soakDeadline = "60000"          // ms
 )
 
 // soaking is one driver, twice: a process that writes and one that reads.
@@ -111,8 +113,11 @@ func (s *soakTest) close() {
 	}
 }
 
+// settings has a cache of keys that is full when the warm-up is over, so that what grows is no cache; and a machine that is busy with
+// something else is late with a key, which is no fault.
 func (s *soakTest) settings(d *Driver) map[string]string {
-	return kafkaSettings(s.broker, s.service.Settings(Principal(d.Label)), "acks", "all", "enable.idempotence", "true")
+	return kafkaSettings(s.broker, s.service.Settings(Principal(d.Label)), "acks", "all", "enable.idempotence", "true",
+		"cipherlane.keys.cache.max", soakCache, "cipherlane.keys.deadline.ms", soakDeadline)
 }
 
 func (p *soaking) write(s *soakTest, file string) {
