@@ -28,7 +28,7 @@ var rows = []row{
 	{"writes in transactions", "matrix", "reads-*", "transactions"},
 	{"binds record keys", "matrix", "reads-*", "record-key"},
 	{"compresses before encryption", "matrix", "reads-*", "compression"},
-	{"meets what is never readable as a failure action says", "actions", "*", "failure-actions"},
+	{"meets what is never readable as a failure action says", "actions", "*", ""},
 	{"follows rotation, by order and by itself", "lifecycle", "rotat*", ""},
 	{"stops with its lease, and comes back", "lifecycle", "lease-*", ""},
 	{"obeys revoking and destroying", "lifecycle", "[rd]e*", ""},
@@ -81,7 +81,8 @@ func (r *Results) cell(row row, driver string) string {
 	}
 	passed, failed, of := 0, 0, 0
 	for _, result := range r.All {
-		if match, _ := path.Match(row.cases, result.Case); !match || result.Suite != row.suite || !row.concerns(result, driver) {
+		name := strings.ReplaceAll(result.Case, "/", " ") // which a star does not match
+		if match, _ := path.Match(row.cases, name); !match || result.Suite != row.suite || !row.concerns(result, driver) {
 			continue
 		}
 		switch result.Status {
