@@ -20,6 +20,7 @@ type bench struct {
 	logs    []string
 	profile string
 	rows    []*row
+	warm    bool // something was measured before
 }
 
 // result is one run.
@@ -69,6 +70,10 @@ func (b *bench) interleaved(name string, clients map[string]client, size, connec
 	warmUps, records := 1, max(manyVolume/(size+perRecord), connections)
 	if connections == 1 { // a Java machine that must compile first, and a producer that connects in each run
 		warmUps, records = 2, javaVolume/(size+perRecord)
+	}
+	if !b.warm { // the broker has to compile too, and what it compiles first is not what it ends with
+		warmUps += brokerWarmUps
+		b.warm = true
 	}
 	all := map[string][]result{}
 	for round := -warmUps; round < runs; round++ {

@@ -65,10 +65,7 @@ type java struct {
 
 func startJava(s *rig.Scope, r *row) client {
 	dir := s.TempDir()
-	text := fmt.Sprintf("bootstrap.servers=%s\nacks=1\n", r.at)
-	if r.secure != nil {
-		text += fmt.Sprintf("security.protocol=SSL\nssl.keystore.type=PEM\nssl.keystore.location=%s\nssl.truststore.type=PEM\nssl.truststore.location=%s\n", r.combined, r.ca)
-	}
+	text := fmt.Sprintf("bootstrap.servers=%s\nacks=1\n", r.at) + r.java
 	settings := filepath.Join(dir, "client.properties")
 	rig.Check(os.WriteFile(settings, []byte(text), 0o600))
 	c := startChild(s, "java", "-Xms256m", "-Xmx256m", "-XX:+UseG1GC", "-cp", javaLib, "dev.cipherlane.benchmarks.ClientMain")

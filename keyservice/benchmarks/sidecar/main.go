@@ -24,6 +24,8 @@ const (
 	javaVolume = 180_000_000
 	manyVolume = 60_000_000
 	latencyAt  = 5000 // records a second
+
+	brokerWarmUps = 5 // rounds before the first case: without them the broker's CPU a record halves while it is measured
 )
 
 // choice is what the command line asks for.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -21,7 +22,14 @@ const (
 	baselineRow  = "jdk-tls"
 	javaLib      = "../java/benchmarks/target/lib/*:../java/benchmarks/target/cipherlane-benchmarks.jar"
 	brokerLib    = "../java/broker/target/lib/*"
+
+	shimRow        = "cipherlane-tls"
+	factorySetting = "ssl.engine.factory.class"
+	shimFactory    = "dev.cipherlane.transport.CipherlaneSslEngineFactory"
 )
+
+// shimLib is what a broker needs for the shim beside its own.
+var shimLib = []string{"cipherlane-core-", "cipherlane-transport-", "netty-", "bcp", "gson-"}
 
 // row is one way from a client to the broker, which has a listener for each that it tells clients the address of.
 type row struct {
@@ -33,7 +41,7 @@ type row struct {
 	proxies []int    // processes
 	admins  []string // addresses of our sidecars' metrics
 
-	combined string // certificate and key in one file, as Java wants them
+	java string // a Java client's settings for TLS
 }
 
 // way is what a row's maker gets.
@@ -56,6 +64,7 @@ type maker func(w *way, r *row) error
 var makers = map[string]maker{
 	plaintextRow:     func(*way, *row) error { return nil },
 	baselineRow:      jdkTLS,
+	shimRow:          shim,
 	"sidecar-pair":   sidecarPair,
 	"sidecar-direct": sidecarDirect,
 	"envoy":          envoy,
@@ -64,16 +73,53 @@ var makers = map[string]maker{
 }
 
 // order is that of the report.
-var order = []string{plaintextRow, baselineRow, "sidecar-pair", "sidecar-direct", "envoy", "ghostunnel", "haproxy"}
+var order = []string{plaintextRow, baselineRow, shimRow, "sidecar-pair", "sidecar-direct", "envoy", "ghostunnel", "haproxy"}
 
 func jdkTLS(w *way, r *row) error {
-	r.at, r.secure, r.ca, r.combined = w.brokerTLS, &w.pair, w.pki.CA, w.combined
+	r.at, r.secure, r.ca = w.brokerTLS, &w.pair, w.pki.CA
+	r.java = fmt.Sprintf("security.protocol=SSL\nssl.keystore.type=PEM\nssl.keystore.location=%s\nssl.truststore.type=PEM\nssl.truststore.location=%s\n", w.combined, r.ca)
 	return nil
+}
+
+// shim is our TLS in the broker and in Java clients; franz-go clients have their own.
+func shim(w *way, r *row) error {
+	if _, err := shimPath(); err != nil {
+		return err
+	}
+	r.at, r.secure, r.ca = w.broker, &w.pair, w.pki.CA
+	r.java = "security.protocol=SSL\n"
+	for name, value := range shimSettings(w.pair, w.pki.CA) {
+		r.java += name + "=" + value + "\n"
+	}
+	return nil
+}
+
+// shimSettings have the certificate taken from its files: no key service is asked.
+func shimSettings(pair testservice.Pair, ca string) map[string]string {
+	return map[string]string{
+		factorySetting: shimFactory, "cipherlane.keyservice.urls": "https://127.0.0.1:1",
+		"cipherlane.keyservice.tls.ca": ca, "cipherlane.keyservice.tls.certificate": pair.Certificate, "cipherlane.keyservice.tls.key": pair.Key,
+	}
+}
+
+// shimPath gives the class path of shimLib.
+func shimPath() (string, error) {
+	var all []string
+	for _, name := range shimLib {
+		jars, err := filepath.Glob(filepath.Join("../java/benchmarks/target/lib", name+"*.jar"))
+		if err != nil {
+			return "", err
+		}
+		all = append(all, slices.DeleteFunc(jars, func(jar string) bool { return strings.HasSuffix(jar, "-tests.jar") })...)
+	}
+	if !slices.ContainsFunc(all, func(jar string) bool { return strings.Contains(jar, "cipherlane-transport-") }) {
+		return "", errors.New("the module transport is missing: make -C java")
+	}
+	return strings.Join(all, ":"), nil
 }
 
 // prepare starts broker and rows. A row that cannot be had is told.
 func (b *bench) prepare(wanted []string) {
-	fmt.Fprintln(os.Stderr, "row cipherlane-tls left out: `make -C java bench` measures the shim in process")
 	for _, name := range wanted {
 		if makers[name] == nil {
 			b.Fatalf("there is no row %q, but %s", name, strings.Join(names(), ", "))
@@ -91,11 +137,11 @@ func (b *bench) prepare(wanted []string) {
 		p := ports[2+3*i:]
 		ways[name] = &way{bench: b, dir: dir, pki: pki, pair: pair, combined: combined, clientPort: p[0], middlePort: p[1], broker: fmt.Sprintf("127.0.0.1:%d", p[2]), brokerTLS: tlsAt}
 		listeners[name] = [2]int{p[2], p[0]}
-		if name == plaintextRow || strings.HasPrefix(name, "sidecar-") { // they tell clients addresses of their own
+		if name == plaintextRow || name == shimRow || strings.HasPrefix(name, "sidecar-") { // they tell clients addresses of their own
 			listeners[name] = [2]int{p[2], p[2]}
 		}
 	}
-	b.startBroker(dir, ports[0], ports[1], listeners, pki.CA, combined)
+	b.startBroker(dir, ports[0], ports[1], listeners, pki.CA, combined, pair)
 	for _, name := range order {
 		if len(wanted) > 0 && name != baselineRow && !slices.Contains(wanted, name) {
 			continue
@@ -116,7 +162,7 @@ func (b *bench) prepare(wanted []string) {
 }
 
 // startBroker runs Kafka with a TLS listener and, for each row, a plaintext one with the port that clients are told.
-func (b *bench) startBroker(dir string, controller, tlsPort int, listeners map[string][2]int, ca, combined string) {
+func (b *bench) startBroker(dir string, controller, tlsPort int, listeners map[string][2]int, ca, combined string, pair testservice.Pair) {
 	var listen, told, protocols []string
 	add := func(name string, port, toldPort int, protocol string) {
 		listen = append(listen, fmt.Sprintf("%s://127.0.0.1:%d", name, port))
@@ -124,8 +170,16 @@ func (b *bench) startBroker(dir string, controller, tlsPort int, listeners map[s
 		protocols = append(protocols, name+":"+protocol)
 	}
 	add("TLS", tlsPort, tlsPort, "SSL")
+	classPath, shimmed := brokerLib, false
+	if own, err := shimPath(); err == nil {
+		classPath, shimmed = classPath+":"+own, true
+	}
 	for name, ports := range listeners {
-		add(listenerOf(name), ports[0], ports[1], "PLAINTEXT")
+		protocol := "PLAINTEXT"
+		if name == shimRow && shimmed {
+			protocol = "SSL"
+		}
+		add(listenerOf(name), ports[0], ports[1], protocol)
 	}
 	settings := map[string]string{
 		"process.roles": "broker,controller", "node.id": "1", "controller.quorum.voters": fmt.Sprintf("1@127.0.0.1:%d", controller),
@@ -138,17 +192,24 @@ func (b *bench) startBroker(dir string, controller, tlsPort int, listeners map[s
 		"listener.name.tls.ssl.keystore.type": "PEM", "listener.name.tls.ssl.keystore.location": combined,
 		"listener.name.tls.ssl.truststore.type": "PEM", "listener.name.tls.ssl.truststore.location": ca, "listener.name.tls.ssl.client.auth": "required",
 	}
+	if shimmed { // the factory for its own listener only; settings of a factory are those of the broker
+		for name, value := range shimSettings(pair, ca) {
+			settings[name] = value
+		}
+		delete(settings, factorySetting)
+		settings["listener.name."+strings.ToLower(listenerOf(shimRow))+"."+factorySetting] = shimFactory
+	}
 	var text strings.Builder
 	for name, value := range settings {
 		fmt.Fprintf(&text, "%s=%s\n", name, value)
 	}
 	file := filepath.Join(dir, "broker.properties")
 	rig.Check(os.WriteFile(file, []byte(text.String()), 0o600))
-	format := exec.CommandContext(b.Context(), "java", "-cp", brokerLib, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", file) // #nosec G204 -- constants
+	format := exec.CommandContext(b.Context(), "java", "-cp", classPath, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", file) // #nosec G204 -- constants
 	if out, err := format.CombinedOutput(); err != nil {
 		b.Fatalf("format: %v: %s", err, out)
 	}
-	b.broker = b.start(filepath.Join(dir, "broker.log"), "java", "-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-cp", brokerLib, "kafka.Kafka", file)
+	b.broker = b.start(filepath.Join(dir, "broker.log"), "java", "-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-cp", classPath, "kafka.Kafka", file)
 	b.await(fmt.Sprintf("127.0.0.1:%d", tlsPort))
 }
 
