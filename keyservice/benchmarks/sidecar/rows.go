@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -20,7 +21,8 @@ import (
 const (
 	plaintextRow = "plaintext"
 	baselineRow  = "jdk-tls"
-	javaLib      = "../java/benchmarks/target/lib/*:../java/benchmarks/target/cipherlane-benchmarks.jar"
+	javaJars     = "../java/benchmarks/target/lib/"
+	javaLib      = javaJars + "*:../java/benchmarks/target/cipherlane-benchmarks.jar"
 	brokerLib    = "../java/broker/target/lib/*"
 
 	shimRow        = "cipherlane-tls"
@@ -106,7 +108,7 @@ func shimSettings(pair testservice.Pair, ca string) map[string]string {
 func shimPath() (string, error) {
 	var all []string
 	for _, name := range shimLib {
-		jars, err := filepath.Glob(filepath.Join("../java/benchmarks/target/lib", name+"*.jar"))
+		jars, err := filepath.Glob(javaJars + name + "*.jar")
 		if err != nil {
 			return "", err
 		}
@@ -142,6 +144,11 @@ func (b *bench) prepare(wanted []string) {
 		}
 	}
 	b.startBroker(dir, ports[0], ports[1], listeners, pki.CA, combined, pair)
+	b.startRows(ways, wanted)
+}
+
+// startRows starts what stands between the clients and the broker; without any wanted, all of it.
+func (b *bench) startRows(ways map[string]*way, wanted []string) {
 	for _, name := range order {
 		if len(wanted) > 0 && name != baselineRow && !slices.Contains(wanted, name) {
 			continue
@@ -193,9 +200,7 @@ func (b *bench) startBroker(dir string, controller, tlsPort int, listeners map[s
 		"listener.name.tls.ssl.truststore.type": "PEM", "listener.name.tls.ssl.truststore.location": ca, "listener.name.tls.ssl.client.auth": "required",
 	}
 	if shimmed { // the factory for its own listener only; settings of a factory are those of the broker
-		for name, value := range shimSettings(pair, ca) {
-			settings[name] = value
-		}
+		maps.Copy(settings, shimSettings(pair, ca))
 		delete(settings, factorySetting)
 		settings["listener.name."+strings.ToLower(listenerOf(shimRow))+"."+factorySetting] = shimFactory
 	}
