@@ -18,11 +18,6 @@ from cipherlane.failure import applies, marked, not_lettered, unmarked
 
 _topic_of, _value_of, _set_value = Message.topic, Message.value, Message.set_value
 
-_AT_A_TIME = 500
-"""Messages of 1 KiB, and what they decrypt to, that fit into a core's second-level cache."""
-_MOST = 1_000_000
-"""What confluent-kafka lets be consumed at once."""
-
 Refused = Callable[[Any, DecryptionError], Any]
 """Gives what stands in the place of a message that cannot be decrypted."""
 
@@ -62,24 +57,20 @@ class Reader:
     def consume(
         self, consume: Callable[[int, float], list[Any]], num_messages: int = 1, timeout: float = -1
     ) -> list[Any]:
-        """Up to so many messages, by way of the client's own ``consume``; their keys are asked for together.
-
-        They are taken and decrypted some at a time, while they are still in the processor's cache.
-        """
+        """Up to so many messages, by way of the client's own ``consume``; their keys are asked for together."""
         until = time.monotonic() + timeout
         shown: list[Any] = []
         while True:
-            wanted = num_messages - len(shown)
-            asked = min(wanted, _AT_A_TIME) if num_messages <= _MOST else wanted  # too many is the client's to refuse
             try:
-                messages = consume(asked, timeout)
+                messages = consume(num_messages - len(shown), timeout)
             except Exception:
                 if shown:
                     return shown  # what was taken must not be lost; the next call meets the error again
                 raise
-            shown += self.read(messages)
+            readable = self.read(messages)
+            shown += readable
             timeout = timeout if timeout < 0 else max(0.0, until - time.monotonic())
-            if len(messages) < asked or len(shown) == num_messages:
+            if len(readable) == len(messages) or len(shown) == num_messages:
                 return shown
 
     def read(self, messages: list[Any]) -> list[Any]:
