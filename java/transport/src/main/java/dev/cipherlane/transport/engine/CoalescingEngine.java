@@ -165,7 +165,11 @@ final class CoalescingEngine extends ForwardingEngine {
     if (!kept.hasRemaining()) {
       return delegate().wrap(src, dst);
     }
-    return delegate().wrap(new ByteBuffer[] {kept, src}, dst);
+    SSLEngineResult result = delegate().wrap(new ByteBuffer[] {kept, src}, dst);
+    if (!kept.hasRemaining()) {
+      kept = NONE; // an idle connection holds none
+    }
+    return result;
   }
 
   private boolean openAfter(ByteBuffer src) {
