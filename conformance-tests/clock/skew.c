@@ -1,7 +1,7 @@
 /*
  * A wall clock that a test sets while the program runs: a library to preload. It adds the seconds in the file CLOCK_SKEW_FILE to what the
  * C library's calls tell of the wall clock, and writes back what it last told. The clocks that never jump are left alone, and a wait
- * until a moment of the wall clock ends when it would have ended: libfaketime leaves out those of <threads.h>, where librdkafka then hangs.
+ * until a moment of the wall clock ends when it would have ended, those of <threads.h> too, which librdkafka uses.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -10,11 +10,16 @@ import (
 	"testing"
 )
 
-// Only where an engine answers; what is refused without one, the tests of the command line show.
-func TestContainedBroker(t *testing.T) {
+// needEngine: what is refused without one, the tests of the command line show.
+func needEngine(t *testing.T) {
+	t.Helper()
 	if err := Engine(); err != nil {
 		t.Skip(err)
 	}
+}
+
+func TestContainedBroker(t *testing.T) {
+	needEngine(t)
 	folder := filepath.Join(t.TempDir(), "kafka")
 	broker, err := startContainedBroker(folder)
 	if err != nil {
@@ -35,9 +40,7 @@ func TestContainedBroker(t *testing.T) {
 }
 
 func TestContainedVault(t *testing.T) {
-	if err := Engine(); err != nil {
-		t.Skip(err)
-	}
+	needEngine(t)
 	vault, err := startContainedVault()
 	if err != nil {
 		t.Fatal(err)
@@ -50,9 +53,7 @@ func TestContainedVault(t *testing.T) {
 }
 
 func TestContainerThatEnds(t *testing.T) {
-	if err := Engine(); err != nil {
-		t.Skip(err)
-	}
+	needEngine(t)
 	port, err := freePort()
 	if err != nil {
 		t.Fatal(err)
