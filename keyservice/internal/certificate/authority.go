@@ -44,14 +44,15 @@ type state struct {
 	previous *authority // nil: none is trusted any more
 }
 
-// newAuthority makes a CA that may sign leaves only.
+// newAuthority makes a CA that may sign leaves only. Its name is the moment, to the nanosecond: issuers are found by name, and two CAs
+// may be made within a second.
 func newAuthority(now time.Time) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
 	template := &x509.Certificate{
-		Subject:   pkix.Name{CommonName: "Cipherlane CA " + now.UTC().Format("2006-01-02T15:04:05Z")},
+		Subject:   pkix.Name{CommonName: "Cipherlane CA " + now.UTC().Format("2006-01-02T15:04:05.000000000Z")},
 		NotBefore: now.Add(-Backdate), NotAfter: now.Add(CALife),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}

@@ -3,6 +3,7 @@
 package certificate
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/x509"
@@ -176,6 +177,9 @@ func TestRollover(t *testing.T) {
 	}
 	between := issue(t, ca, alice)
 	cas := ca.CAs()
+	if bytes.Equal(cas[0].RawSubject, cas[1].RawSubject) {
+		t.Fatal("two CAs have one name:", cas[0].Subject)
+	}
 	if len(cas) != 2 || between.CheckSignatureFrom(cas[0]) != nil || !trusts(cas[:1], before) {
 		t.Fatal("the next CA signs before it is known")
 	}
