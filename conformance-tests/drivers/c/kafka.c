@@ -116,6 +116,16 @@ static const char *refusal(rd_kafka_resp_err_t error)
 #endif
 }
 
+const char *kafka_code_of_refusal(rd_kafka_resp_err_t error)
+{
+    return code_in(refusal(error));
+}
+
+const char *kafka_code_of_message(const rd_kafka_message_t *message)
+{
+    return code_in(rd_kafka_message_errstr(message));
+}
+
 static void send_record(rd_kafka_t *rk, const char *topic, const cJSON *record, cJSON *result)
 {
     text key = from_hex(cJSON_GetObjectItemCaseSensitive(record, "key"));
@@ -128,7 +138,7 @@ static void send_record(rd_kafka_t *rk, const char *topic, const cJSON *record, 
         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY | RD_KAFKA_MSG_F_BLOCK), RD_KAFKA_V_END);
     if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
         rd_kafka_headers_destroy(headers);
-        cJSON_AddItemToObject(result, "error", error_of(code_in(refusal(error)), refusal(error)));
+        cJSON_AddItemToObject(result, "error", error_of(kafka_code_of_refusal(error), refusal(error)));
     }
     free(key.data);
     free(value.data);
@@ -205,7 +215,7 @@ static void send_numbered(rd_kafka_t *rk, const char *topic, text prefix, uint64
         rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(0), RD_KAFKA_V_VALUE(value, size + 8),
                           RD_KAFKA_V_OPAQUE(result), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
     if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        cJSON_AddItemToObject(result, "error", error_of(code_in(refusal(error)), refusal(error)));
+        cJSON_AddItemToObject(result, "error", error_of(kafka_code_of_refusal(error), refusal(error)));
     }
 }
 
@@ -290,8 +300,7 @@ static cJSON *describe(const rd_kafka_message_t *read)
     if (read->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
         cJSON_AddItemToObject(record, "value", to_hex(read->payload, read->len));
     } else {
-        cJSON_AddItemToObject(record, "error",
-                              error_of(code_in(rd_kafka_message_errstr(read)), rd_kafka_message_errstr(read)));
+        cJSON_AddItemToObject(record, "error", error_of(kafka_code_of_message(read), rd_kafka_message_errstr(read)));
     }
     return record;
 }

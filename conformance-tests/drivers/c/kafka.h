@@ -11,6 +11,10 @@
 #include <librdkafka/rdkafka.h>
 #endif
 
+/* The SDK's code for why the last produce of this thread failed, or that is in the text of a message that cannot be read. */
+const char *kafka_code_of_refusal(rd_kafka_resp_err_t error);
+const char *kafka_code_of_message(const rd_kafka_message_t *message);
+
 /* A client with the settings of a request; takes conf. NULL after fail(). */
 rd_kafka_t *kafka_make(rd_kafka_type_t type, rd_kafka_conf_t *conf, const cJSON *request);
 

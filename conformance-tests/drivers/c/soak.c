@@ -17,7 +17,17 @@ typedef struct counts {
     int64_t read;
     int64_t wrong;
     int64_t unreadable;
+    cJSON *reasons; /* how many were refused or unreadable, by code */
 } counts;
+
+static void count_reason(counts *count, const char *code)
+{
+    cJSON *known = cJSON_GetObjectItemCaseSensitive(count->reasons, code);
+    if (known == NULL) {
+        known = cJSON_AddNumberToObject(count->reasons, code, 0);
+    }
+    (void)cJSON_SetNumberValue(known, known->valuedouble + 1);
+}
 
 static bool goes_on(const cJSON *request)
 {
@@ -63,7 +73,12 @@ static void write_all(rd_kafka_t *rk, const cJSON *request, counts *count)
         rd_kafka_resp_err_t error =
             rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(string_of(request, "topic")), RD_KAFKA_V_PARTITION(0),
                               RD_KAFKA_V_VALUE(value, size), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
-        *(error == RD_KAFKA_RESP_ERR_NO_ERROR ? &written : &count->refused) += 1;
+        if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
+            written++;
+        } else {
+            count->refused++;
+            count_reason(count, kafka_code_of_refusal(error));
+        }
         (void)rd_kafka_poll(rk, 0);
         sleep_until(begun + (double)tried * 1e3 / rate);
     }
@@ -81,12 +96,14 @@ cJSON *kafka_soak_write(const cJSON *request)
     if (rk == NULL) {
         return NULL;
     }
+    count.reasons = cJSON_CreateObject();
     write_all(rk, request, &count);
     rd_kafka_destroy(rk);
     cJSON *ok = cJSON_CreateObject();
     cJSON_AddNumberToObject(ok, "acknowledged", (double)count.acknowledged);
     cJSON_AddNumberToObject(ok, "refused", (double)count.refused);
     cJSON_AddNumberToObject(ok, "failed", (double)count.failed);
+    cJSON_AddItemToObject(ok, "reasons", count.reasons);
     return ok;
 }
 
@@ -95,7 +112,10 @@ static void read_one(const rd_kafka_message_t *read, text prefix, counts *count)
     uint8_t value[MOST_VALUE];
     size_t size = numbered(prefix, (uint64_t)(count->read + count->wrong + count->unreadable), value);
     if (read->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        count->unreadable += read->err == RD_KAFKA_RESP_ERR__VALUE_DESERIALIZATION;
+        if (read->err == RD_KAFKA_RESP_ERR__VALUE_DESERIALIZATION) {
+            count->unreadable++;
+            count_reason(count, kafka_code_of_message(read));
+        }
     } else if (read->len == size && memcmp(read->payload, value, size) == 0) {
         count->read++;
     } else {
@@ -114,6 +134,7 @@ cJSON *kafka_soak_read(const cJSON *request)
     if (rk == NULL) {
         return NULL;
     }
+    count.reasons = cJSON_CreateObject();
     (void)rd_kafka_poll_set_consumer(rk);
     text prefix = from_hex(cJSON_GetObjectItemCaseSensitive(request, "value"));
     bool assigned = kafka_assign_all(rk, string_of(request, "topic"));
@@ -131,5 +152,6 @@ cJSON *kafka_soak_read(const cJSON *request)
     cJSON_AddNumberToObject(ok, "read", (double)count.read);
     cJSON_AddNumberToObject(ok, "wrong", (double)count.wrong);
     cJSON_AddNumberToObject(ok, "unreadable", (double)count.unreadable);
+    cJSON_AddItemToObject(ok, "reasons", count.reasons);
     return assigned ? ok : fail("driver", "cannot assign");
 }

@@ -8,6 +8,7 @@ import json
 import sys
 import time
 import uuid
+from collections import Counter
 from pathlib import Path
 from typing import Any, Callable, Optional, Union, cast
 
@@ -181,6 +182,7 @@ class Driver:
         producer = Producer(_kafka(request["settings"], {}, drop=("isolation.level",)))
         prefix, topic, file = bytes.fromhex(request["value"]), request["topic"], Path(request["while"])
         numbers = {"acknowledged": 0, "refused": 0, "failed": 0}
+        reasons: Counter[str] = Counter()
 
         def delivered(error: Optional[confluent_kafka.KafkaError], _message: confluent_kafka.Message) -> None:
             numbers["acknowledged" if error is None else "failed"] += 1
@@ -192,13 +194,14 @@ class Driver:
             try:
                 producer.produce(topic, prefix + written.to_bytes(8, "big"), None, 0, delivered)
                 written += 1
-            except (CipherlaneError, BufferError):
+            except (CipherlaneError, BufferError) as error:
                 numbers["refused"] += 1
+                reasons[failure(error)["code"]] += 1
             producer.poll(0)
             time.sleep(max(0.0, begun + tried / request["rate"] - time.monotonic()))
         producer.flush(60)
         producer.close()
-        return numbers
+        return {**numbers, "reasons": reasons}
 
     def soak_read(self, request: Json) -> Json:
         """Reads for a long time and counts."""
@@ -208,6 +211,7 @@ class Driver:
         consumer.assign([confluent_kafka.TopicPartition(request["topic"], 0, confluent_kafka.OFFSET_BEGINNING)])
         prefix, file = bytes.fromhex(request["value"]), Path(request["while"])
         numbers = {"read": 0, "wrong": 0, "unreadable": 0}
+        reasons: Counter[str] = Counter()
         while file.exists():
             for message in consumer.consume(500, 0.5):
                 if message.error() is not None:
@@ -215,10 +219,11 @@ class Driver:
                 expected = prefix + sum(numbers.values()).to_bytes(8, "big")
                 try:
                     numbers["read" if message.value() == expected else "wrong"] += 1
-                except CipherlaneError:
+                except CipherlaneError as error:
                     numbers["unreadable"] += 1
+                    reasons[failure(error)["code"]] += 1
         consumer.close()
-        return numbers
+        return {**numbers, "reasons": reasons}
 
     def consume(self, request: Json) -> Json:
         """Reads records from Kafka."""

@@ -157,6 +157,8 @@ type Numbers struct {
 	Read         int64 `json:"read"`         // with the value that must be there
 	Wrong        int64 `json:"wrong"`        // with another one
 	Unreadable   int64 `json:"unreadable"`
+
+	Reasons map[string]int64 `json:"reasons"` // how many were refused or unreadable, by code
 }
 
 // Answer is one line from a driver.

@@ -26,7 +26,7 @@ func soakWrite(request driver.Request) (any, error) {
 		return nil, err
 	}
 	defer client.Close()
-	var numbers driver.Numbers
+	numbers := driver.Numbers{Reasons: map[string]int64{}}
 	written, begun := uint64(0), time.Now()
 	for tried := 0; tried%lookEvery != 0 || exists(request.While); tried++ {
 		envelope, err := sdk.encrypt(request.Topic, binary.BigEndian.AppendUint64(bytes.Clone(prefix), written))
@@ -35,6 +35,7 @@ func soakWrite(request driver.Request) (any, error) {
 			client.Produce(context.Background(), &kgo.Record{Topic: request.Topic, Value: envelope}, count(&numbers))
 		} else {
 			numbers.Refused++
+			numbers.Reasons[asError(err).Code]++
 		}
 		time.Sleep(time.Until(begun.Add(time.Duration(tried) * time.Second / time.Duration(request.Rate))))
 	}
@@ -62,7 +63,7 @@ func soakRead(request driver.Request) (any, error) {
 		return nil, err
 	}
 	defer client.Close()
-	var numbers driver.Numbers
+	numbers := driver.Numbers{Reasons: map[string]int64{}}
 	for exists(request.While) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second/2)
 		client.PollFetches(ctx).EachRecord(func(read *kgo.Record) {
@@ -71,6 +72,7 @@ func soakRead(request driver.Request) (any, error) {
 			switch {
 			case err != nil:
 				numbers.Unreadable++
+				numbers.Reasons[asError(err).Code]++
 			case bytes.Equal(value, expected):
 				numbers.Read++
 			default:

@@ -13,7 +13,7 @@ import (
 // Sample is what a process had at a moment.
 type Sample struct {
 	At          time.Duration `json:"nanoseconds"` // since the beginning
-	RSS         float64       `json:"rss_mib"` // without pages of mapped files, which are the system's to take back
+	RSS         float64       `json:"rss_mib"`     // without pages of mapped files, which are the system's to take back
 	Descriptors int           `json:"descriptors"`
 }
 

@@ -26,7 +26,7 @@ const (
 	soakGrowth   = 1.0              // MiB an hour
 	soakJudged   = 30 * time.Minute // a shorter run measures how caches and heaps fill, and tells that without a verdict
 	soakHandles  = 8                // descriptors that may come and go
-	soakRefusals = 0.001            // of all records: a busy machine may be late with a key
+	soakLate     = 0.001            // of all records: a busy machine may be late with a key, which an error says that will pass
 	soakCache    = "64"             // keys
 	soakDeadline = "60000"          // ms
 )
@@ -35,8 +35,9 @@ const (
 type soaking struct {
 	writer, reader *Driver
 	topic          string
-	numbers        driver.Numbers
-	err            error
+	wrote, read    driver.Numbers
+	writing        error
+	reading        error
 }
 
 // soakTest writes and reads for a long time while every data key lives two seconds, and watches all processes.
@@ -63,8 +64,8 @@ func runSoak(r *Run) error {
 	}
 	var writers, readers sync.WaitGroup
 	for _, pair := range s.pairs {
-		writers.Go(func() { pair.write(s, writing) })
-		readers.Go(func() { pair.read(s, reading) })
+		writers.Go(func() { pair.writeAll(s, writing) })
+		readers.Go(func() { pair.readAll(s, reading) })
 	}
 	err := s.watch()
 	err = errors.Join(err, os.Remove(writing))
@@ -120,24 +121,20 @@ func (s *soakTest) settings(d *Driver) map[string]string {
 		"cipherlane.keys.cache.max", soakCache, "cipherlane.keys.deadline.ms", soakDeadline)
 }
 
-func (p *soaking) write(s *soakTest, file string) {
+func (p *soaking) writeAll(s *soakTest, file string) {
 	request := driver.Request{Op: driver.OpSoakWrite, Settings: s.settings(p.writer), Topic: p.topic, Value: raw(s.value), Rate: soakRate / len(s.pairs), While: file}
-	var numbers driver.Numbers
-	if err := p.writer.CallWithin(request, &numbers, s.Soak+time.Hour); err != nil {
-		p.err = fmt.Errorf("writing: %w", err)
+	if err := p.writer.CallWithin(request, &p.wrote, s.Soak+time.Hour); err != nil {
+		p.writing = fmt.Errorf("writing: %w", err)
 	}
-	p.numbers.Acknowledged, p.numbers.Refused, p.numbers.Failed = numbers.Acknowledged, numbers.Refused, numbers.Failed
 }
 
-func (p *soaking) read(s *soakTest, file string) {
+func (p *soaking) readAll(s *soakTest, file string) {
 	settings := s.settings(p.reader)
 	delete(settings, "enable.idempotence")
 	request := driver.Request{Op: driver.OpSoakRead, Settings: settings, Topic: p.topic, Value: raw(s.value), While: file}
-	var numbers driver.Numbers
-	if err := p.reader.CallWithin(request, &numbers, s.Soak+time.Hour); err != nil {
-		p.err = errors.Join(p.err, fmt.Errorf("reading: %w", err))
+	if err := p.reader.CallWithin(request, &p.read, s.Soak+time.Hour); err != nil {
+		p.reading = fmt.Errorf("reading: %w", err)
 	}
-	p.numbers.Read, p.numbers.Wrong, p.numbers.Unreadable = numbers.Read, numbers.Wrong, numbers.Unreadable
 }
 
 // watch rotates keys and looks at the processes until the time is over.
@@ -174,8 +171,10 @@ func (s *soakTest) judge() error {
 	warmUp := min(s.Soak/soakWarmUp, 10*time.Minute)
 	total := int64(0)
 	for _, pair := range s.pairs {
-		total += pair.numbers.Acknowledged
-		s.Progress("soak: %s: %+v", pair.writer.Label, pair.numbers)
+		total += pair.wrote.Acknowledged
+		s.Progress("soak: %s: %d acknowledged, %d refused %v, %d failed; %d read, %d wrong, %d unreadable %v", pair.writer.Label,
+			pair.wrote.Acknowledged, pair.wrote.Refused, pair.wrote.Reasons, pair.wrote.Failed,
+			pair.read.Read, pair.read.Wrong, pair.read.Unreadable, pair.read.Reasons)
 		s.check("soak", "records", pair.writer, nil, pair.judge)
 		s.check("soak", "client-log", pair.writer, nil, func() error {
 			return (&leakTest{canaries: [][]byte{s.value}}).searchFile(pair.writer.Log)
@@ -188,19 +187,27 @@ func (s *soakTest) judge() error {
 	return s.write()
 }
 
+// judge wants every acknowledged record read as it was written. A machine that is busy with something else may be late for a lease of two
+// seconds: a few records may be refused, or unreadable with an error that says that it will pass [CL-ERR-004].
 func (p *soaking) judge() error {
-	n := p.numbers
+	wrote, read := p.wrote, p.read
 	switch {
-	case p.err != nil:
-		return p.err
-	case n.Acknowledged == 0 || n.Failed > 0:
-		return fmt.Errorf("%d records acknowledged, %d failed", n.Acknowledged, n.Failed)
-	case n.Read != n.Acknowledged || n.Wrong > 0 || n.Unreadable > 0:
-		return fmt.Errorf("%d records acknowledged; %d read, %d wrong, %d unreadable", n.Acknowledged, n.Read, n.Wrong, n.Unreadable)
-	case float64(n.Refused) > soakRefusals*float64(n.Acknowledged):
-		return fmt.Errorf("%d records acknowledged, %d refused", n.Acknowledged, n.Refused)
+	case p.writing != nil || p.reading != nil:
+		return errors.Join(p.writing, p.reading)
+	case wrote.Acknowledged == 0 || wrote.Failed > 0:
+		return fmt.Errorf("%d records acknowledged, %d failed", wrote.Acknowledged, wrote.Failed)
+	case read.Wrong > 0 || read.Read+read.Unreadable != wrote.Acknowledged:
+		return fmt.Errorf("%d records acknowledged; %d read, %d wrong, %d unreadable", wrote.Acknowledged, read.Read, read.Wrong, read.Unreadable)
+	case float64(wrote.Refused) > soakLate*float64(wrote.Acknowledged):
+		return fmt.Errorf("%d records acknowledged, refused: %v", wrote.Acknowledged, wrote.Reasons)
+	case read.Unreadable > late(read.Reasons) || float64(read.Unreadable) > soakLate*float64(read.Read):
+		return fmt.Errorf("%d records read, unreadable: %v", read.Read, read.Reasons)
 	}
 	return nil
+}
+
+func late(reasons map[string]int64) int64 {
+	return reasons["lease-expired"] + reasons["key-service-unavailable"]
 }
 
 // judgeGrowth tells the growth of each process, and judges that of ours.

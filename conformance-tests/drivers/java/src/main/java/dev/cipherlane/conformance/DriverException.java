@@ -26,7 +26,8 @@ final class DriverException extends Exception {
     return error;
   }
 
-  private static String code(Throwable failure) {
+  /** The code of the SDK's error in a chain of causes, else that of the driver. */
+  static String code(Throwable failure) {
     for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
       if (cause instanceof CipherlaneException known) {
         return known.code().code();

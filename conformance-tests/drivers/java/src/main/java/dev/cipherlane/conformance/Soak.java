@@ -34,6 +34,7 @@ final class Soak {
     AtomicLong acknowledged = new AtomicLong();
     AtomicLong failed = new AtomicLong();
     long refused = 0;
+    JsonObject reasons = new JsonObject();
     long written = 0;
     try (var producer =
         new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {
@@ -47,6 +48,7 @@ final class Soak {
           written++;
         } catch (RuntimeException e) {
           refused++;
+          count(reasons, e);
         }
         pause(begun + tried * TimeUnit.SECONDS.toNanos(1) / request.get("rate").getAsLong());
       }
@@ -55,6 +57,7 @@ final class Soak {
     numbers.addProperty("acknowledged", acknowledged.get());
     numbers.addProperty("refused", refused);
     numbers.addProperty("failed", failed.get());
+    numbers.add("reasons", reasons);
     return numbers;
   }
 
@@ -63,6 +66,7 @@ final class Soak {
     settings.put("interceptor.classes", DecryptingConsumerInterceptor.class.getName());
     settings.put("enable.auto.commit", false);
     long[] counts = new long[3]; // read, wrong, unreadable
+    JsonObject reasons = new JsonObject();
     try (var consumer =
         new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
       TopicPartition partition = new TopicPartition(topic(request), 0);
@@ -70,7 +74,8 @@ final class Soak {
       consumer.seekToBeginning(List.of(partition));
       while (goesOn(request)) {
         for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(500))) {
-          counts[judge(record, value(request, counts[0] + counts[1] + counts[2]))]++;
+          byte[] expected = value(request, counts[0] + counts[1] + counts[2]);
+          counts[judge(record, expected, reasons)]++;
         }
       }
     }
@@ -78,15 +83,24 @@ final class Soak {
     numbers.addProperty("read", counts[0]);
     numbers.addProperty("wrong", counts[1]);
     numbers.addProperty("unreadable", counts[2]);
+    numbers.add("reasons", reasons);
     return numbers;
   }
 
-  private static int judge(ConsumerRecord<byte[], byte[]> record, byte[] expected) {
+  private static int judge(
+      ConsumerRecord<byte[], byte[]> record, byte[] expected, JsonObject reasons) {
     try {
       return Arrays.equals(record.value(), expected) ? 0 : 1;
     } catch (RuntimeException e) {
+      count(reasons, e);
       return 2;
     }
+  }
+
+  private static void count(JsonObject reasons, RuntimeException failure) {
+    String code = DriverException.code(failure);
+    long before = reasons.has(code) ? reasons.get(code).getAsLong() : 0;
+    reasons.addProperty(code, before + 1);
   }
 
   private static byte[] value(JsonObject request, long number) {
