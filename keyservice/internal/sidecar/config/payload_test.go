@@ -1,7 +1,6 @@
 package config
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,21 +11,12 @@ const (
 	listeners  = "kafka: {listen: '127.0.0.1:9092', upstream: ['broker:9094'], brokers: {base_port: 20000}}\n"
 )
 
-func readText(t *testing.T, text string) (Config, error) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "sidecar.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return Read(path)
-}
-
 // [CL-SDC-114]
 func TestPayload(t *testing.T) {
-	if c, err := readText(t, clientSide+listeners); err != nil || c.Payload != nil {
+	if c, err := read(t, clientSide+listeners); err != nil || c.Payload != nil {
 		t.Fatalf("off by default: %+v %v", c.Payload, err)
 	}
-	c, err := readText(t, clientSide+listeners+"payload: {urls: ['https://a:8443', 'https://b:8443'], ca: ca.pem, record_key_topics: [claims, 'a.*', 'b?']}\n")
+	c, err := read(t, clientSide+listeners+"payload: {urls: ['https://a:8443', 'https://b:8443'], ca: ca.pem, record_key_topics: [claims, 'a.*', 'b?']}\n")
 	if err != nil || c.Payload.FailureAction != "fail" || !filepath.IsAbs(c.Payload.CA) {
 		t.Fatalf("%+v %v", c.Payload, err)
 	}
@@ -48,7 +38,7 @@ func TestPayload(t *testing.T) {
 		"another way past":  {clientSide + good + "transparent: {listen: '127.0.0.1:1', kafka: false}\n", "as they are"},
 		"too much":          {clientSide + listeners + "payload: {urls: ['https://a:8443'], ca: ca.pem, max_plaintext_bytes: 1073741825}\n", "1073741824"},
 	} {
-		if _, err := readText(t, bad.text); err == nil || !strings.Contains(err.Error(), bad.says) {
+		if _, err := read(t, bad.text); err == nil || !strings.Contains(err.Error(), bad.says) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,0 +1,55 @@
+// Listeners, and how many connections they take.
+
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// Listen opens a listener and serves it until it is closed.
+func (g *Gateway) Listen(address string, route Route) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(g.ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	go g.accept(l, route)
+	return l, nil
+}
+
+// acceptPause is for errors such as too many open files: they do not end by trying at once.
+const acceptPause = 50 * time.Millisecond
+
+func (g *Gateway) accept(l net.Listener, route Route) {
+	for {
+		c, err := l.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			g.Log.Error("a connection could not be accepted", "listener", route.Name, "error", err)
+			time.Sleep(acceptPause)
+			continue
+		}
+		if tcp, ok := c.(*net.TCPConn); ok {
+			g.take(tcp, route)
+		}
+	}
+}
+
+// take serves a connection if there is a slot for it.
+func (g *Gateway) take(c *net.TCPConn, route Route) {
+	select {
+	case g.slots <- struct{}{}:
+	default:
+		g.Observer.Refused(route.Name, "connections")
+		_ = c.Close()
+		return
+	}
+	g.open.Go(func() {
+		defer func() { <-g.slots }()
+		g.serve(c, route)
+	})
+}

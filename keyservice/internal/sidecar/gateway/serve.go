@@ -1,0 +1,70 @@
+// One connection from its beginning to its end, and what is said of it.
+
+package gateway
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/flow"
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/relay"
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/wire"
+)
+
+// serve is one connection from its beginning to its end.
+func (g *Gateway) serve(c *net.TCPConn, route Route) {
+	conn := &flow.Conn{
+		ID: g.next.Add(1), Listener: route.Name, Broker: route.Broker, Client: c.RemoteAddr(), Local: c.LocalAddr(), Topics: g.Topics,
+	}
+	log := g.Log.With("connection", conn.ID, "listener", route.Name, "client", conn.Client.String())
+	client, upstream, err := g.connect(conn, c, route)
+	if err != nil {
+		_ = c.Close()
+		g.Observer.Refused(route.Name, refusalOf(err))
+		log.Warn("a connection was refused", "error", err)
+		return
+	}
+	if !g.enter(conn) {
+		_ = errors.Join(client.Close(), upstream.Close())
+		return
+	}
+	defer g.leave(conn)
+	g.Observer.Opened(route.Name)
+	log.Debug("a connection is open", "principal", conn.Principal, "upstream", conn.Upstream.String())
+	err = g.carry(conn, client, upstream, route)
+	reason := endOf(conn, err)
+	g.Observer.Ended(route.Name, reason)
+	log.Log(g.ctx, levelOf(err), "a connection has ended", "principal", conn.Principal, "reason", reason, "error", err)
+}
+
+func (g *Gateway) carry(conn *flow.Conn, client, upstream wire.Stream, route Route) error {
+	if !route.Kafka {
+		return relay.Copy(g.ctx, conn, client, upstream, g.Relay)
+	}
+	if err := g.Relay.Chain.Open(g.ctx, conn); err != nil {
+		return errors.Join(err, client.Close(), upstream.Close())
+	}
+	defer g.Relay.Chain.Closed(conn)
+	return relay.Serve(g.ctx, conn, client, upstream, g.Relay)
+}
+
+// endOf says why a connection ended, in one word.
+func endOf(conn *flow.Conn, err error) string {
+	if at, reason := conn.End(); !at.IsZero() && !time.Now().Before(at) {
+		return reason
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		return "closed"
+	}
+	return "error"
+}
+
+func levelOf(err error) slog.Level {
+	if err == nil {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
+}
