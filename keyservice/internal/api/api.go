@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cipherlane/cipherlane/keyservice/internal/gather"
 	"github.com/cipherlane/cipherlane/keyservice/internal/identity"
 	"github.com/cipherlane/cipherlane/keyservice/internal/lease"
 	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
@@ -39,6 +40,8 @@ type Options struct {
 	InFlight int                // calls at the same time; more are refused with 429
 	Timeout  time.Duration      // for one call, from its headers to its answer
 	Limits   *ratelimit.Limiter // calls of each principal; nil for no limit
+
+	Throttled *gather.Gatherer[string] // refusals for want of room, by principal; nil for a record of each
 }
 
 type api struct {

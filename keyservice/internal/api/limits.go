@@ -32,7 +32,7 @@ func (a *api) tooMany(ctx context.Context, x *exchange, cause error, wait time.D
 	seconds := int64((wait + time.Second - 1) / time.Second)
 	x.w.Header().Set("Retry-After", strconv.FormatInt(max(1, seconds), 10))
 	refused := refusal.Because(refusal.Unavailable, cause, detail+"; ask again")
-	if a.options.Limits.Gather(x.call.Principal, time.Now()) {
+	if a.options.Throttled.Add(x.call.Principal, time.Now()) {
 		return a.refuse(ctx, x, refused)
 	}
 	return refused

@@ -38,27 +38,8 @@ func TestBudget(t *testing.T) {
 		t.Error("a principal pays for those that are not known")
 	}
 	var none *Limiter
-	if _, ok := none.Take("a", 1, start); !ok || !none.Gather("a", start) || none.Due(start, true) != nil {
+	if _, ok := none.Take("a", 1, start); !ok {
 		t.Error("a nil limiter limits")
-	}
-}
-
-func TestGather(t *testing.T) {
-	l := New(1, 1)
-	if !l.Gather("a", start) || l.Gather("a", start) || l.Gather("a", start.Add(time.Second)) || !l.Gather("b", start) || !l.Gather("", start) {
-		t.Error("the first of a window is recorded by itself, and no other")
-	}
-	if due := l.Due(start.Add(Window-1), false); len(due) != 0 {
-		t.Errorf("too early: %v", due)
-	}
-	if due := l.Due(start.Add(Window), false); len(due) != 1 || due[0] != (Gathered{"a", 2}) {
-		t.Errorf("%v", due)
-	}
-	if !l.Gather("a", start.Add(Window)) || l.Gather("a", start.Add(Window)) {
-		t.Error("no new window")
-	}
-	if due := l.Due(start.Add(Window), true); len(due) != 1 || due[0].Count != 1 {
-		t.Errorf("the rest at the end: %v", due)
 	}
 }
 

@@ -51,12 +51,18 @@ func (s *Server) rotateAudit() {
 	}
 }
 
+// Refusals for want of room are gathered for so long, and of so many principals apart.
+const (
+	throttledWindow = 10 * time.Second
+	throttledMost   = 10_000
+)
+
 // recordThrottled writes a line for the refusals of each principal that were gathered [CL-AUD-007].
 func (s *Server) recordThrottled(all bool) {
 	var records []audit.Record
-	for _, g := range s.limits.Due(time.Now(), all) {
+	for _, g := range s.refused.Due(time.Now(), all) {
 		records = append(records, audit.Record{
-			Time: time.Now(), Action: audit.ActionThrottled, Principal: g.Principal, Outcome: audit.Refused,
+			Time: time.Now(), Action: audit.ActionThrottled, Principal: g.Kind, Outcome: audit.Refused,
 			Code: string(refusal.Unavailable), Count: g.Count,
 		})
 	}

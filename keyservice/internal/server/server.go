@@ -18,6 +18,7 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/api"
 	"github.com/cipherlane/cipherlane/keyservice/internal/certificate"
 	"github.com/cipherlane/cipherlane/keyservice/internal/config"
+	"github.com/cipherlane/cipherlane/keyservice/internal/gather"
 	"github.com/cipherlane/cipherlane/keyservice/internal/identity"
 	"github.com/cipherlane/cipherlane/keyservice/internal/metrics"
 	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
@@ -53,13 +54,17 @@ type Server struct {
 	admin   *http.Server
 	lis     [2]net.Listener
 	limits  *ratelimit.Limiter
-	tracer  *tracing.Tracer // nil when tracing is off
+	refused *gather.Gatherer[string] // for want of room, by principal
+	tracer  *tracing.Tracer          // nil when tracing is off
 	closing atomic.Bool
 }
 
 // Open opens everything that the configuration names and listens. On an error nothing stays open.
 func Open(cfg config.Config, log *slog.Logger) (*Server, error) {
-	s := &Server{cfg: cfg, log: log, metrics: metrics.New(), limits: ratelimit.New(cfg.Limits.PrincipalRate, cfg.Limits.PrincipalBurst)}
+	s := &Server{
+		cfg: cfg, log: log, metrics: metrics.New(), limits: ratelimit.New(cfg.Limits.PrincipalRate, cfg.Limits.PrincipalBurst),
+		refused: gather.New[string](throttledWindow, throttledMost),
+	}
 	if err := s.open(); err != nil {
 		return nil, errors.Join(err, s.closeAll())
 	}
@@ -99,7 +104,7 @@ func (s *Server) newAPI() http.Handler {
 		State: s.state, Policies: s.policy, Store: s.store, Audit: s.audit, Meter: s.metrics, Log: s.log,
 		Signer: s.signer, Tokens: s.callers.Tokens,
 	}
-	options := api.Options{InFlight: s.cfg.Limits.InFlight, Timeout: s.cfg.Timeouts.Answer, Limits: s.limits}
+	options := api.Options{InFlight: s.cfg.Limits.InFlight, Timeout: s.cfg.Timeouts.Answer, Limits: s.limits, Throttled: s.refused}
 	return api.New(core, s.callers, s.metrics, s.log, options)
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cipherlane/cipherlane/keyservice/internal/gather"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/flow"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/relay"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/trust"
@@ -51,20 +52,24 @@ type Gateway struct {
 	slots      chan struct{}
 	handshakes chan struct{}
 	next       atomic.Uint64
+	troubles   *gather.Gatherer[trouble]
 
 	ctx    context.Context //nolint:containedctx // of all connections
 	cancel context.CancelFunc
 	open   sync.WaitGroup
+	tells  sync.WaitGroup
 	mu     sync.Mutex
 	conns  map[*flow.Conn]struct{}
 	ending bool
 }
 
-// New makes one without listeners.
+// New makes one without listeners. It must be ended with Shutdown.
 func New(o Options) *Gateway {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Gateway{
+	g := &Gateway{
 		Options: o, slots: make(chan struct{}, o.Connections), handshakes: make(chan struct{}, o.Handshakes),
-		ctx: ctx, cancel: cancel, conns: map[*flow.Conn]struct{}{},
+		ctx: ctx, cancel: cancel, conns: map[*flow.Conn]struct{}{}, troubles: gather.New[trouble](troubleWindow, troubleMost),
 	}
+	g.tells.Go(func() { g.tellCounted(ctx) })
+	return g
 }

@@ -29,7 +29,7 @@ func (g *Gateway) accept(l net.Listener, route Route) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			g.Log.Error("a connection could not be accepted", "listener", route.Name, "error", err)
+			g.warn(g.Log, trouble{"a connection could not be accepted", route.Name, "", "accept"}, "listener", route.Name, "error", err)
 			time.Sleep(acceptPause)
 			continue
 		}
@@ -44,8 +44,8 @@ func (g *Gateway) take(c *net.TCPConn, route Route) {
 	select {
 	case g.slots <- struct{}{}:
 	default:
-		g.Observer.Refused(route.Name, "connections")
 		_ = c.Close()
+		g.refused(g.Log.With("listener", route.Name, "client", c.RemoteAddr().String()), route.Name, c.RemoteAddr(), errConnections)
 		return
 	}
 	g.open.Go(func() {

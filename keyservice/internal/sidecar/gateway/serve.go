@@ -5,7 +5,6 @@ package gateway
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"time"
 
@@ -23,8 +22,7 @@ func (g *Gateway) serve(c *net.TCPConn, route Route) {
 	client, upstream, err := g.connect(conn, c, route)
 	if err != nil {
 		_ = c.Close()
-		g.Observer.Refused(route.Name, refusalOf(err))
-		log.Warn("a connection was refused", "error", err)
+		g.refused(log, route.Name, conn.Client, err)
 		return
 	}
 	if !g.enter(conn) {
@@ -37,8 +35,14 @@ func (g *Gateway) serve(c *net.TCPConn, route Route) {
 	err = g.carry(conn, client, upstream, route)
 	reason := endOf(conn, err)
 	g.Observer.Ended(route.Name, reason)
-	log.Log(g.ctx, levelOf(err), "a connection has ended", "principal", conn.Principal, "reason", reason, "error", err)
+	if err != nil {
+		g.warn(log, trouble{connectionEnded, route.Name, hostOf(conn.Client), reason}, "principal", conn.Principal, "error", err)
+		return
+	}
+	log.Debug(connectionEnded, "reason", reason, "principal", conn.Principal)
 }
+
+const connectionEnded = "a connection has ended"
 
 func (g *Gateway) carry(conn *flow.Conn, client, upstream wire.Stream, route Route) error {
 	if !route.Kafka {
@@ -60,11 +64,4 @@ func endOf(conn *flow.Conn, err error) string {
 		return "closed"
 	}
 	return "error"
-}
-
-func levelOf(err error) slog.Level {
-	if err == nil {
-		return slog.LevelDebug
-	}
-	return slog.LevelWarn
 }

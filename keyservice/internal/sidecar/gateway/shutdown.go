@@ -49,4 +49,6 @@ func (g *Gateway) Shutdown(ctx context.Context) {
 	}
 	g.cancel()
 	<-done
+	g.tells.Wait()
+	g.tell(true)
 }
