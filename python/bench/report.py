@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import statistics
@@ -33,12 +34,20 @@ def summary(values: Sequence[float]) -> dict[str, float]:
 
 def publish(name: str, unit: str, runs: int, rows: Sequence[Row]) -> None:
     """Prints the result as the last line, and writes it to build/bench."""
-    machine = {"cores": os.cpu_count(), "cpu": _processor(), "python": sys.version.split()[0]}
+    machine = {"cores": os.cpu_count(), "cpu": _processor(), "python": sys.version.split()[0], "openssl": _openssl()}
     line = json.dumps({"benchmark": name, "unit": unit, "runs": runs, "machine": machine, "rows": list(rows)})
     folder = Path("build/bench")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(line + "\n", encoding="utf-8")
     print(line)
+
+
+def _openssl() -> str:
+    """Of the cipher in C, which the benchmark of peers has not."""
+    try:
+        return str(importlib.import_module("cipherlane_native").OPENSSL)
+    except ImportError:
+        return "none"
 
 
 def _processor() -> str:

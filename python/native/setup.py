@@ -1,5 +1,10 @@
-"""Builds the extension over libcipherlane's core, whose sources a source distribution carries in core/."""
+"""Builds the extension over libcipherlane's core, whose sources a source distribution carries in core/.
 
+With ``OPENSSL_DIR`` in the environment the OpenSSL there is linked in, as wheels have it, and hidden from whatever else
+the process loads; else the system's is used.
+"""
+
+import os
 import shutil
 from pathlib import Path
 
@@ -16,6 +21,13 @@ if IN_REPOSITORY.is_dir():
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(IN_REPOSITORY / name, copied)
 
+INSIDE = os.environ.get("OPENSSL_DIR")
+OPENSSL = (
+    {"extra_objects": [f"{INSIDE}/lib/libcrypto.a"], "extra_link_args": ["-Wl,--exclude-libs,ALL", "-Wl,--strip-all"]}
+    if INSIDE
+    else {"libraries": ["crypto"]}
+)
+
 setup(
     ext_modules=[
         Extension(
@@ -25,10 +37,10 @@ setup(
                 "core/src/cipher.c",
             ],
             depends=["src/cipherlane_native/core.h"],
-            include_dirs=["core/src", "core/include"],
-            libraries=["crypto"],
+            include_dirs=[*([f"{INSIDE}/include"] if INSIDE else []), "core/src", "core/include"],
             extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-Wall", "-Wextra", "-D_GNU_SOURCE"],
             py_limited_api=True,
+            **OPENSSL,
         )
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},

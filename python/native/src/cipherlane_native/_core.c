@@ -84,7 +84,9 @@ static int execute(PyObject *self)
     known->wiped = PyUnicode_InternFromString("wiped");
     bool complete = known->aead != NULL && known->session != NULL && known->sealer != NULL && known->tally != NULL &&
                     known->opener != NULL && known->invalid_tag != NULL && known->wiped != NULL;
-    return complete ? PyModule_AddIntConstant(self, "INTERFACE", INTERFACE) : -1;
+    return complete && PyModule_AddIntConstant(self, "INTERFACE", INTERFACE) == 0
+               ? PyModule_AddStringConstant(self, "OPENSSL", OpenSSL_version(OPENSSL_VERSION))
+               : -1;
 }
 
 static int clear(PyObject *self)

@@ -3,6 +3,7 @@ from typing import Callable, Optional, Union
 from cipherlane.backend import Opener, Openers, Plaintexts, Session
 
 INTERFACE: int
+OPENSSL: str
 
 class Aead:
     def encrypt(self, nonce: bytes, data: bytes, associated_data: bytes, /) -> bytes: ...
