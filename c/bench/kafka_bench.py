@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-from kafka_e2e import Bench  # noqa: E402
+from e2e import Bench  # noqa: E402
 
 RUNS = int(os.environ.get("CL_BENCH_RUNS", "5"))
 ROWS = ["plaintext", "drop-in", "preload"]

@@ -13,7 +13,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from kafka_e2e import ROOT, Server, check, run_cases
+from e2e import ROOT, Server, check, run_cases
 
 POLICY = """version: 1
 topics:

@@ -6,20 +6,15 @@ preload library, and scans the broker's log segments for canaries: there must be
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
-import time
-import traceback
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
 
-C = Path(__file__).resolve().parent.parent
-ROOT = C.parent
+import preload_actions
+from e2e import ROOT, Bench, C, check, run_cases
+
 CANARY = b"canary-"
 TOPICS = [f"enc.{name}:1" for name in "forms old none events dup refused large long injected kcat python cpp example java performance rdexample go".split()]
 TOPICS += [f"enc.{name}:1" for name in "act.skip act.letters act.letters.dead-letter act.mark bound zstd".split()]
@@ -27,91 +22,6 @@ TOPICS += [f"enc.{name}:1" for name in "unread unread.dead-letter".split()]
 # The C cases run on two versions of librdkafka; the second has topics of its own.
 TOPICS += [topic.replace("enc.", "enc.new.") for topic in TOPICS]
 TOPICS += ["clear.a:1", "clear.new.a:1", "forbid.a:1"]
-
-
-class Server:
-    """A child process that says where it is in one line of JSON and ends with its standard input."""
-
-    def __init__(self, *command: str) -> None:
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{command[0]} ended with {self.process.wait()}")
-        self.says: dict = json.loads(line)
-
-    def stop(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-
-
-class Bench:
-    """Both servers, and how to run a program beside them."""
-
-    def __init__(self, build: Path, folder: Path, topics: list[str]) -> None:
-        self.build, self.folder = build, folder
-        self.unreadable = False  # whether fill_unreadable has run
-        pki = folder / "pki"
-        self.keys = Server(
-            str(ROOT / "keyservice/build/bin/cipherlane-keyservice"), "dev", "--dir", str(pki), "--json",
-            "--until-stdin-closes", "--policy", str(C / "tests/policy.yaml"), "--principal", "both",
-        )
-        self.broker = Server(
-            "java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-jar",
-            str(ROOT / "java/broker/target/cipherlane-broker.jar"), "--until-stdin-closes",
-            *[part for topic in topics for part in ("--topics", topic)],
-        )
-        self.bootstrap = self.broker.says["bootstrap"]
-        self.log_dir = Path(self.broker.says["log_dir"])
-        self.environment = {
-            **os.environ, "CL_BOOTSTRAP": self.bootstrap, "CL_URL": self.keys.says["url"], "CL_CA": self.keys.says["ca"],
-            "CL_PKI": str(pki), "TMPDIR": str(folder),
-        }
-
-    def stop(self) -> None:
-        self.broker.stop()
-        self.keys.stop()
-
-    def settings(self, role: str, *more: str) -> Path:
-        """A settings file for the preload library, with more lines."""
-        principal = self.keys.says["principals"][role]
-        path = self.folder / f"{role}.properties"
-        path.write_text(
-            f"cipherlane.keyservice.urls={self.keys.says['url']}\ncipherlane.keyservice.tls.ca={self.keys.says['ca']}\n"
-            f"cipherlane.keyservice.tls.certificate={principal['certificate']}\n"
-            f"cipherlane.keyservice.tls.key={principal['key']}\n"
-            # a machine that builds much else is late, not wrong
-            "cipherlane.keyservice.connect.timeout.ms=30000\ncipherlane.keyservice.request.timeout.ms=30000\ncipherlane.keys.deadline.ms=60000\n"
-            + "".join(f"{line}\n" for line in more)
-        )
-        return path
-
-    def preloaded(self, role: str | None, *command: str, stdin: bytes = b"", timeout: float = 90,
-                  settings: tuple[str, ...] = ()) -> subprocess.CompletedProcess:
-        """Runs an unchanged program with the preload library and more settings; without a role without CIPHERLANE_CONFIG."""
-        environment = {**self.environment, "LD_PRELOAD": str(self.build / "dev/libcipherlane-rdkafka.so")}
-        if role is not None:
-            environment["CIPHERLANE_CONFIG"] = str(self.settings(role, *settings))
-        return subprocess.run(command, input=stdin, env=environment, capture_output=True, timeout=timeout, check=False)
-
-    def raw_values(self, topic: str, count: int) -> list[bytes]:
-        """What the broker has, read without us."""
-        done = subprocess.run(
-            ["kcat", "-b", self.bootstrap, "-C", "-t", topic, "-p", "0", "-o", "beginning", "-c", str(count), "-e", "-q", "-f", "%S\n"],
-            capture_output=True, timeout=60, check=True, env=self.environment,
-        )
-        return done.stdout.split()
-
-
-def check(condition: bool, what: object) -> None:
-    """Fails the running case."""
-    if not condition:
-        raise AssertionError(what)
 
 
 def drop_in(bench: Bench) -> None:
@@ -191,125 +101,6 @@ def python_wheel(bench: Bench) -> None:
     check(done.returncode == 0, done.stderr.decode())
     done = bench.preloaded("consumer", python, "-c", PYTHON_CONSUMER, bench.bootstrap)
     check(done.returncode == 0, done.stderr.decode())
-
-
-# What nobody can read, by offset in enc.unread: an envelope under a kid that is unknown, one of another version, and injected plaintext.
-UNREADABLE = {1: b"\xc1\x9e\x01" + bytes(77), 2: b"\xc1\x9e\x09" + bytes(67), 3: b"injected"}
-READABLE = {0: b"canary-first", 4: b"canary-last"}
-CODES = {1: "key-unknown", 2: "unsupported-version", 3: "plaintext-rejected"}
-
-
-def fill_unreadable(bench: Bench) -> None:
-    """One record after the other, once for all cases; all have a header of their own and, which is not the writer's to say, an error header."""
-    if bench.unreadable:
-        return
-    bench.unreadable = True
-    for offset in range(5):
-        path = bench.folder / f"unread{offset}"
-        path.write_bytes(UNREADABLE.get(offset) or READABLE[offset])
-        command = ["kcat", "-b", bench.bootstrap, "-P", "-t", "enc.unread", "-p", "0", "-k", "key", "-H", "own=kept",
-                   "-H", "cipherlane.error=a lie", str(path)]
-        if offset in READABLE:
-            done = bench.preloaded("producer", *command)
-        else:
-            done = subprocess.run(command, capture_output=True, timeout=60, check=False, env=bench.environment)
-        check(done.returncode == 0, done.stderr)
-
-
-PYTHON_READER = """
-import json, sys
-from confluent_kafka import Consumer, TopicPartition
-bootstrap, verb, wanted = sys.argv[1], sys.argv[2], int(sys.argv[3])
-consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unread", "enable.auto.commit": False})
-consumer.assign([TopicPartition("enc.unread", 0, 0)])
-read = []
-while len(read) < wanted:
-    messages = [consumer.poll(60)] if verb == "poll" else consumer.consume(wanted - len(read), 60)
-    assert messages and None not in messages, read
-    read += [{"offset": m.offset(), "error": None if m.error() is None else m.error().str() + (m.value() or b"").decode(errors="replace"),
-              "value": m.value().hex(), "headers": {name: value.decode() for name, value in m.headers() or []}} for m in messages]
-assert consumer.poll(2) is None, "one too many"
-consumer.close()
-print(json.dumps(read))
-"""
-
-
-def read_by_wheel(bench: Bench, verb: str, wanted: int, *settings: str) -> list[dict]:
-    """What an unchanged Python program reads of enc.unread, by `poll` or by `consume`, when that many messages come."""
-    python = str(C / ".venv/bin/python")
-    done = bench.preloaded("consumer", python, "-c", PYTHON_READER, bench.bootstrap, verb, str(wanted), settings=settings)
-    check(done.returncode == 0, done.stderr.decode())
-    return json.loads(done.stdout)
-
-
-def kcat_unread(bench: Bench, action: str, form: str) -> list[str]:
-    done = bench.preloaded("consumer", "kcat", "-b", bench.bootstrap, "-C", "-t", "enc.unread", "-p", "0", "-o", "beginning", "-e", "-q",
-                           "-f", form, settings=(f"cipherlane.failure.action={action}",))
-    check(done.returncode == 0, (done.stderr, done.stdout))
-    return done.stdout.decode(errors="replace").splitlines()
-
-
-def check_readable(read: list[dict]) -> None:
-    """Neighbours of what cannot be read come whole."""
-    values = {one["offset"]: bytes.fromhex(one["value"]) for one in read if one["offset"] in READABLE}
-    check(values == READABLE, read)
-    check(all(one["error"] is None for one in read if one["offset"] in READABLE), read)
-
-
-def preload_fails(bench: Bench) -> None:
-    """The default: an error at its place, which names the cause."""
-    fill_unreadable(bench)
-    for verb in ("poll", "consume"):
-        read = read_by_wheel(bench, verb, 5)
-        check_readable(read)
-        check([one["offset"] for one in read] == list(range(5)), read)
-        check(all(code in read[offset]["error"] for offset, code in CODES.items()), read)
-
-
-def preload_skips(bench: Bench) -> None:
-    """CL-KAF-021; and CL-KAF-020: what concerns more than the record is not skipped."""
-    fill_unreadable(bench)
-    for verb in ("poll", "consume"):
-        read = read_by_wheel(bench, verb, 2, "cipherlane.failure.action=skip")
-        check_readable(read)
-        check(len(read) == 2, read)
-    check(kcat_unread(bench, "skip", "%o %s\n") == ["0 canary-first", "4 canary-last"], "kcat")
-    done = bench.preloaded("stranger", str(C / ".venv/bin/python"), "-c", PYTHON_READER, bench.bootstrap, "poll", "4",
-                           settings=("cipherlane.failure.action=skip",))
-    check(done.returncode == 0, done.stderr.decode())
-    outage = json.loads(done.stdout)
-    # another version needs no key service to be found out
-    check([one["offset"] for one in outage] == [0, 1, 3, 4], outage)
-
-
-def preload_sends_letters(bench: Bench) -> None:
-    """CL-KAF-022: each unreadable record, as it was, once for each reader, with the cause and where it was."""
-    fill_unreadable(bench)
-    for verb in ("poll", "consume"):
-        check_readable(read_by_wheel(bench, verb, 2, "cipherlane.failure.action=dead-letter"))
-    check(kcat_unread(bench, "dead-letter", "%o %s\n") == ["0 canary-first", "4 canary-last"], "kcat")
-    letters = subprocess.run(
-        ["kcat", "-b", bench.bootstrap, "-C", "-t", "enc.unread.dead-letter", "-p", "0", "-o", "beginning", "-e", "-q", "-D", "~~~", "-f", "%k;%h;%s~~~"],
-        capture_output=True, timeout=60, check=True, env=bench.environment).stdout.split(b"~~~")[:-1]
-    check(len(letters) == 9, letters)
-    for letter, offset in zip(letters, [1, 2, 3] * 3, strict=True):
-        key, headers, value = letter.split(b";", 2)
-        named = dict(part.split("=", 1) for part in headers.decode().split(","))
-        check(key == b"key" and value == UNREADABLE[offset], letter)
-        check(named["own"] == "kept" and named["cipherlane.error"] == CODES[offset], letter)
-        check((named["cipherlane.error.topic"], named["cipherlane.error.partition"], named["cipherlane.error.offset"]) == ("enc.unread", "0", str(offset)), letter)
-
-
-def preload_marks(bench: Bench) -> None:
-    """CL-KAF-024: as it was, with a header that says why; CL-KAF-025: injected plaintext is an error."""
-    fill_unreadable(bench)
-    for verb in ("poll", "consume"):
-        read = read_by_wheel(bench, verb, 5, "cipherlane.failure.action=mark")
-        check_readable(read)
-        check([one["headers"].get("cipherlane.error") for one in read] == [None, CODES[1], CODES[2], None, None], read)
-        check(all(bytes.fromhex(read[offset]["value"]) == UNREADABLE[offset] and read[offset]["error"] is None for offset in (1, 2)), read)
-        check("plaintext-rejected" in read[3]["error"], read)
-        check(all(read[offset]["headers"]["own"] == "kept" for offset in (0, 1, 2, 4)), read)
 
 
 def rdkafka_performance(bench: Bench) -> None:
@@ -480,41 +271,10 @@ def disk(bench: Bench) -> None:
     check(CANARY not in stored, "a canary is on the disk")
 
 
-CASES: list[Callable[[Bench], None]] = [drop_in, newest_librdkafka, kcat, kcat_refused, no_settings, python_wheel, preload_fails, preload_skips, preload_sends_letters, preload_marks,
-                                       cpp_program, rdkafka_performance, rdkafka_example, go_program, python_sdk_reads, java_sdk, examples, static_program,
-                                       disk]
-
-
-def run(case: Callable, bench: object, suite: ElementTree.Element) -> bool:
-    name = suite.get("name", "")
-    element = ElementTree.SubElement(suite, "testcase", classname=f"c.{name}", name=case.__name__)
-    started = time.monotonic()
-    try:
-        case(bench)
-        failure = None
-    except Exception:  # noqa: BLE001 - a failed case is a result
-        failure = traceback.format_exc()
-        ElementTree.SubElement(element, "failure", message=failure[-800:])
-    element.set("time", f"{time.monotonic() - started:.3f}")
-    print(f"{name} {case.__name__}: {'passed' if failure is None else 'FAILED ' + failure}", flush=True)
-    return failure is None
-
-
-def run_cases(name: str, results: Path, chosen: list[str], cases: list[Callable], begin: Callable) -> int:
-    """Runs the chosen cases (all, if none is) beside what `begin` starts in a new folder, and writes TEST-<name>.xml; the exit code."""
-    folder = Path(tempfile.mkdtemp(prefix="cipherlane-c-"))
-    suite = ElementTree.Element("testsuite", name=name)
-    try:
-        bench = begin(folder)
-        try:
-            passed = [run(case, bench, suite) for case in cases if not chosen or case.__name__ in chosen]
-        finally:
-            bench.stop()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    ElementTree.ElementTree(suite).write(results.resolve() / f"TEST-{name}.xml", encoding="utf-8", xml_declaration=True)
-    print(f"{name}: {sum(passed)} passed, {len(passed) - sum(passed)} failed")
-    return 0 if all(passed) else 1
+CASES: list[Callable[[Bench], None]] = [
+    drop_in, newest_librdkafka, kcat, kcat_refused, no_settings, python_wheel, *preload_actions.CASES, cpp_program, rdkafka_performance, rdkafka_example,
+    go_program, python_sdk_reads, java_sdk, examples, static_program, disk,
+]
 
 
 def main() -> int:
