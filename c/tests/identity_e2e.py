@@ -178,16 +178,16 @@ def first_by_token(bench: Bench) -> None:
     token = bench.token("newcomer")
     with Client(bench, bench.settings("newcomer", f"cipherlane.identity.token.file={token}")) as client:
         check(client.tell("open") == "ok", "open")
-        client.works(13)
+        client.works(15)  # the third certificate of ten seconds is asked for after 13.3 s at the latest
         check(0 < int(client.tell("left")) <= 10, "no time left")
         check(client.tell("fork") == "ok", "a child has what its parent had")
     check(bench.issued("newcomer") >= 3, bench.issued("newcomer"))
     with Client(bench, bench.folder / "newcomer.properties") as client:
         check(client.tell("open") == "ok", "open")
-        client.fails("key-service-unavailable", "401", within=5)
-        client.fails("key-service-unavailable", "this token was used", within=5)
+        client.fails("key-service-unavailable", "401", within=15)
+        client.fails("key-service-unavailable", "this token was used", within=15)
         bench.token("newcomer")
-        client.recovers(within=10)
+        client.recovers(within=20)
 
 
 def first_by_certificate(bench: Bench) -> None:
@@ -204,7 +204,7 @@ def first_by_certificate(bench: Bench) -> None:
         bench.stop()
         client.fails("key-service-unavailable", "has ended", within=20)
         bench.start()
-        client.recovers(within=10)
+        client.recovers(within=20)
 
 
 def nothing_to_prove_with(bench: Bench) -> None:
@@ -213,7 +213,7 @@ def nothing_to_prove_with(bench: Bench) -> None:
         path.write_text(text)
         with Client(bench, bench.settings(name, f"cipherlane.identity.token.file={path}")) as client:
             check(client.tell("open") == "ok", "open")
-            client.fails("key-service-unavailable", "401" if name == "wrong" else "identity.token.file", within=5)
+            client.fails("key-service-unavailable", "401" if name == "wrong" else "identity.token.file", within=15)
 
 
 def run_tls(bench: Bench, bootstrap: str, topic: str, seconds: int, settings: Path, *more: str) -> subprocess.CompletedProcess:
