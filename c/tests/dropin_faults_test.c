@@ -15,6 +15,7 @@
 
 #define TOPIC "claims"
 #define SLOW 10000 /* ms */
+#define MOST_CALLS 1000
 
 static const char CANARY[] = "canary 77ab01c9";
 static char *folder;
@@ -99,38 +100,29 @@ static bool consume(void)
     return good;
 }
 
-static void nth_fails(enum fault kind)
+static bool produce_and_consume(void)
 {
-    long n = 1;
-    bool done = false;
-    for (; !done && n < 1000; n++) {
-        faults_arm(kind, n);
-        bool good = produce() && consume();
-        done = !faults_disarm(kind); /* not reached: there were fewer calls */
-        CHECK(!done || good);
-    }
-    CHECK(done && n > 2);
-    (void)printf("  failed in turn: %ld calls\n", n - 2);
+    return produce() && consume();
 }
 
 static void memory(void)
 {
-    nth_fails(MEMORY);
+    faults_in_turn(MEMORY, MOST_CALLS, produce_and_consume);
 }
 
 static void random_numbers(void)
 {
-    nth_fails(RANDOM);
+    faults_in_turn(RANDOM, MOST_CALLS, produce_and_consume);
 }
 
 static void request(void)
 {
-    nth_fails(REQUEST);
+    faults_in_turn(REQUEST, MOST_CALLS, produce_and_consume);
 }
 
 static void system_calls(void)
 {
-    nth_fails(SYSTEM);
+    faults_in_turn(SYSTEM, MOST_CALLS, produce_and_consume);
 }
 
 /* Everything that the mock broker holds, read without us. */

@@ -1,6 +1,7 @@
 /* Calls that fail on command, put in by the linker (--wrap), and a key service that is only its answers. */
 #include "faults.h"
 
+#include "check.h"
 #include "clock.h"
 #include "error.h"
 #include "http.h"
@@ -36,6 +37,20 @@ void faults_arm(enum fault kind, long n)
 bool faults_disarm(enum fault kind)
 {
     return atomic_exchange(&countdown[kind], 0) <= 0;
+}
+
+void faults_in_turn(enum fault kind, long most, bool (*story)(void))
+{
+    long n = 1;
+    bool done = false;
+    for (; !done && n < most; n++) {
+        faults_arm(kind, n);
+        bool good = story();
+        done = !faults_disarm(kind); /* not reached: there were fewer calls */
+        CHECK(!done || good);
+    }
+    CHECK(done && n > 2);
+    (void)printf("  failed in turn: %ld calls\n", n - 2);
 }
 
 void *__real_malloc(size_t size);

@@ -19,4 +19,10 @@ bool faults_disarm(enum fault kind);
 /* Counts a call; whether this is the one to fail. */
 bool faults_hit(enum fault kind);
 
+/*
+ * Tells a story with the first call failing, then with the second, and so on, until it comes to an end before the call that would fail: then
+ * it must be a good one. The check fails where there are more calls than that.
+ */
+void faults_in_turn(enum fault kind, long most, bool (*story)(void));
+
 #endif

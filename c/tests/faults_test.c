@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_CALLS 20000
+
 static char *folder;
 
 static void *cjson_malloc(size_t size)
@@ -76,38 +78,24 @@ static void warm_up(void)
     CHECK(whole_story());
 }
 
-static void nth_fails(enum fault kind)
-{
-    long n = 1;
-    bool done = false;
-    for (; !done && n < 20000; n++) {
-        faults_arm(kind, n);
-        bool good = whole_story();
-        done = !faults_disarm(kind); /* not reached: there were fewer calls */
-        CHECK(!done || good);
-    }
-    CHECK(done && n > 2);
-    (void)printf("  failed in turn: %ld calls\n", n - 2);
-}
-
 static void memory(void)
 {
-    nth_fails(MEMORY);
+    faults_in_turn(MEMORY, MOST_CALLS, whole_story);
 }
 
 static void random_numbers(void)
 {
-    nth_fails(RANDOM);
+    faults_in_turn(RANDOM, MOST_CALLS, whole_story);
 }
 
 static void request(void)
 {
-    nth_fails(REQUEST);
+    faults_in_turn(REQUEST, MOST_CALLS, whole_story);
 }
 
 static void system_calls(void)
 {
-    nth_fails(SYSTEM);
+    faults_in_turn(SYSTEM, MOST_CALLS, whole_story);
 }
 
 static void write_configuration(void)
