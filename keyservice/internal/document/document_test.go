@@ -3,13 +3,12 @@ package document
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
-	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded"
+	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded/embeddedtest"
 )
 
 type counter struct {
@@ -17,26 +16,11 @@ type counter struct {
 	Text  string `json:"text,omitzero"`
 }
 
-func opened(t *testing.T) store.Store {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "store")
-	paths := embedded.Paths{Keys: filepath.Join(dir, "keys.db"), KEK: filepath.Join(dir, "kek.json")}
-	if err := embedded.Init(paths); err != nil {
-		t.Fatal(err)
-	}
-	s, err := embedded.Open(paths)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
 func increment(c *counter) error { c.Count++; return nil }
 
 // Nobody's change is lost.
 func TestUpdate(t *testing.T) {
-	s := opened(t)
+	s := embeddedtest.New(t)
 	var wait sync.WaitGroup
 	for range 8 {
 		wait.Go(func() {
@@ -62,7 +46,7 @@ func TestUpdate(t *testing.T) {
 }
 
 func TestUpdateThatDoesNothing(t *testing.T) {
-	s := opened(t)
+	s := embeddedtest.New(t)
 	if c, version, err := Read[counter](t.Context(), s, "test", "one"); err != nil || version != 0 || c != (counter{}) {
 		t.Fatal(c, version, err)
 	}
@@ -91,7 +75,7 @@ func TestUpdateThatDoesNothing(t *testing.T) {
 
 // What this version does not know must not be lost by writing it again.
 func TestUpdateOfWhatIsNotKnown(t *testing.T) {
-	s := opened(t)
+	s := embeddedtest.New(t)
 	for i, text := range []string{`{"count":1,"added":true}`, `{"count":"1"}`, `{"count":1,"count":2}`, `nothing`} {
 		if err := s.WriteDocument(t.Context(), "test", "one", i, []byte(text)); err != nil {
 			t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +12,7 @@ import (
 	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
-	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded"
+	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded/embeddedtest"
 )
 
 func names(principal, scope, action string) Names { return Names{principal, scope, action} }
@@ -138,17 +137,7 @@ func (b *broken) Forget() { b.forgets++ }
 
 func opened(t *testing.T) *broken {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "store")
-	paths := embedded.Paths{Keys: filepath.Join(dir, "keys.db"), KEK: filepath.Join(dir, "kek.json")}
-	if err := embedded.Init(paths); err != nil {
-		t.Fatal(err)
-	}
-	s, err := embedded.Open(paths)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return &broken{Store: s}
+	return &broken{Store: embeddedtest.New(t)}
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

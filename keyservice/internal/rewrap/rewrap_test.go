@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/document"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
-	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded"
+	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded/embeddedtest"
 )
 
 // watched is a real store that counts the versions made, and whose rewrapping can fail.
@@ -44,16 +43,7 @@ func (w *watched) Rewrap(ctx context.Context, name string, done func(int)) error
 
 func opened(t *testing.T) *watched {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "store")
-	paths := embedded.Paths{Keys: filepath.Join(dir, "keys.db"), KEK: filepath.Join(dir, "kek.json")}
-	if err := embedded.Init(paths); err != nil {
-		t.Fatal(err)
-	}
-	s, err := embedded.Open(paths)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := embeddedtest.New(t)
 	for range 300 { // more than one batch
 		if _, err := s.Rotate(t.Context(), "claims"); err != nil {
 			t.Fatal(err)

@@ -20,7 +20,6 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
 	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
-	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded"
 )
 
 const testPolicy = `version: 1
@@ -91,21 +90,6 @@ func newFixture(t *testing.T, s store.Store, wrap func(store.Store) store.Store)
 	})
 	f.Service = &Service{State: state, Policies: policies, Store: s, Audit: f.auditLog, Meter: metrics.New(), Log: log}
 	return f
-}
-
-func newEmbedded(t *testing.T) store.Store {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "store")
-	paths := embedded.Paths{Keys: filepath.Join(dir, "keys.db"), KEK: filepath.Join(dir, "kek.json")}
-	if err := embedded.Init(paths); err != nil {
-		t.Fatal(err)
-	}
-	s, err := embedded.Open(paths)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
 }
 
 func quietLog() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -15,6 +15,7 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/lease"
 	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
+	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded/embeddedtest"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store/vault"
 	"github.com/cipherlane/cipherlane/keyservice/internal/testvault"
 )
@@ -40,7 +41,7 @@ func (f *fixture) calls(ctx context.Context, old datakey.ID) map[string]func(Cal
 // [CL-OPR-001] Every call needs its grant, and what changes something is in the audit log before it is begun: without an
 // audit log nothing changes.
 func TestCallsNeedGrantAndAudit(t *testing.T) {
-	f := newFixture(t, newEmbedded(t), nil)
+	f := newFixture(t, embeddedtest.New(t), nil)
 	old := f.key(t, "claims", nil)
 	if _, err := f.Rotate(t.Context(), as("operator"), "claims"); err != nil {
 		t.Fatal(err)
@@ -85,7 +86,7 @@ func TestCallsNeedGrantAndAudit(t *testing.T) {
 
 // [CL-OPR-008] A token is for the one who got it, for a while, and used up by what it confirmed.
 func TestTokens(t *testing.T) {
-	f := newFixture(t, newEmbedded(t), nil)
+	f := newFixture(t, embeddedtest.New(t), nil)
 	old := f.key(t, "claims", nil)
 	if _, err := f.Rotate(t.Context(), as("operator"), "claims"); err != nil {
 		t.Fatal(err)
@@ -170,7 +171,7 @@ func TestDestroyFails(t *testing.T) {
 
 // [CL-OPR-003] A revoked principal gets nothing at all, and not even the one who would take that back if it is he.
 func TestAdmit(t *testing.T) {
-	f := newFixture(t, newEmbedded(t), nil)
+	f := newFixture(t, embeddedtest.New(t), nil)
 	if err := f.Admit(as("producer")); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +193,7 @@ func TestAdmit(t *testing.T) {
 
 // [CL-OPR-005] No lease reaches past the end of its grant.
 func TestLeaseEndsWithItsGrant(t *testing.T) {
-	f := newFixture(t, newEmbedded(t), nil)
+	f := newFixture(t, embeddedtest.New(t), nil)
 	k, err := f.EncryptionKey(t.Context(), as("soon"), "claims", nil)
 	if err != nil || k.Lease.ExpiresIn > soon || k.Lease.RefreshIn > k.Lease.ExpiresIn {
 		t.Fatal(k.Lease, err)
@@ -214,7 +215,7 @@ func TestLeaseEndsWithItsGrant(t *testing.T) {
 // [CL-API-011] A thousand clients at once for the same ten topics, nothing in memory: one key for each scope, every client
 // served, no error. On Vault they are spread over two replicas.
 func TestThousandClients(t *testing.T) {
-	t.Run("embedded", func(t *testing.T) { thousandClients(t, newFixture(t, newEmbedded(t), nil)) })
+	t.Run("embedded", func(t *testing.T) { thousandClients(t, newFixture(t, embeddedtest.New(t), nil)) })
 	t.Run("vault", func(t *testing.T) {
 		server := testvault.Dev(t, false)
 		place := server.NewPlace(t)

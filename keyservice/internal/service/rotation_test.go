@@ -11,12 +11,13 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/datakey"
 	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
+	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded/embeddedtest"
 )
 
 func withFaults(t *testing.T) (*fixture, *faulty) {
 	t.Helper()
 	faults := &faulty{older: map[datakey.ID]time.Duration{}}
-	return newFixture(t, newEmbedded(t), func(s store.Store) store.Store {
+	return newFixture(t, embeddedtest.New(t), func(s store.Store) store.Store {
 		faults.Store = s
 		return faults
 	}), faults

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
-	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/datakey"
 	"github.com/cipherlane/cipherlane/keyservice/internal/store"
-	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded"
+	"github.com/cipherlane/cipherlane/keyservice/internal/store/embedded/embeddedtest"
 )
 
 var errLost = errors.New("the answer was lost")
@@ -44,16 +43,7 @@ func (l *lossy) WriteDocument(ctx context.Context, kind, key string, version int
 
 func opened(t *testing.T, rate int) *lossy {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "store")
-	paths := embedded.Paths{Keys: filepath.Join(dir, "keys.db"), KEK: filepath.Join(dir, "kek.json")}
-	if err := embedded.Init(paths); err != nil {
-		t.Fatal(err)
-	}
-	s, err := embedded.Open(paths)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := embeddedtest.New(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	return &lossy{Documents: s, source: rand.New(rand.NewPCG(seed, 0)), rate: rate}
