@@ -193,6 +193,7 @@ func TestBehindAGuardingSidecar(t *testing.T) {
 		{"access", testAccess},
 		{"a lease ends during a fetch", testLeaseEndsDuringAFetch},
 		{"the key service is away", testKeyServiceAway},
+		{"metadata while it is away", testMetadataWhileKeyServiceIsAway},
 		{"a window ends", testWindowEnds},
 		{"the policy is reloaded while busy", testPolicyReloadedWhileBusy},
 		{"local processes", testLocalProcesses},
