@@ -24,6 +24,7 @@ type queue struct {
 	entries []entry
 	memory  []entry // that of entries, from its beginning
 	limit   int
+	held    int // bytes of the answers in entries
 	closed  bool
 	out     *wire.Writer
 }
@@ -39,11 +40,19 @@ func (q *queue) full() bool {
 	return len(q.entries) >= q.limit
 }
 
+// maxHeld is how many bytes of answers wait for their turn, unless a single one is longer.
+const maxHeld = 1 << 20
+
+// room tells whether an entry may be added.
+func (q *queue) room(e entry) bool {
+	return len(q.entries) < q.limit && (e.frame == nil || q.held == 0 || q.held+len(e.frame) <= maxHeld)
+}
+
 // push adds an entry, when there is room; an answer for which nothing waits goes out at once.
 func (q *queue) push(ctx context.Context, e entry) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.entries) >= q.limit && !q.closed {
+	for !q.room(e) && !q.closed {
 		q.changed.Wait()
 	}
 	if q.closed {
@@ -88,6 +97,7 @@ func (q *queue) pop() error {
 const keptEntries = 16
 
 func (q *queue) shift() {
+	q.held -= len(q.entries[0].frame)
 	q.entries[0] = entry{}
 	if q.entries = q.entries[1:]; len(q.entries) > 0 {
 		return
@@ -108,6 +118,7 @@ func (q *queue) add(e entry) {
 		q.entries = q.memory[:n]
 	}
 	q.entries = append(q.entries, e)
+	q.held += len(e.frame)
 }
 
 // flush sends what was gathered for the client.
@@ -117,7 +128,8 @@ func (q *queue) flush() error {
 	return q.out.Flush()
 }
 
-// wait returns when the queue is empty and its answers are sent, or ctx has ended.
+// wait returns when the queue is empty and its answers are sent, or ctx has ended. While something is in the queue, who reads from the
+// broker may be writing.
 func (q *queue) wait(ctx context.Context) {
 	defer context.AfterFunc(ctx, q.changed.Broadcast)()
 	q.mu.Lock()
@@ -125,7 +137,9 @@ func (q *queue) wait(ctx context.Context) {
 	for len(q.entries) > 0 && !q.closed && ctx.Err() == nil {
 		q.changed.Wait()
 	}
-	_ = q.out.Flush()
+	if len(q.entries) == 0 {
+		_ = q.out.Flush()
+	}
 }
 
 // close wakes all that wait.

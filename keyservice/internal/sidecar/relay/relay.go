@@ -82,7 +82,7 @@ func (r *relay) run(ctx context.Context) error {
 	err := group.Wait()
 	r.requests.Close()
 	r.responses.Close()
-	if errors.Is(err, errDone) {
+	if errors.Is(context.Cause(ctx), errDone) { // what failed afterwards failed because of the end
 		return nil
 	}
 	return err
@@ -150,13 +150,34 @@ func (r *relay) patience(from *wire.Reader, size int) time.Time {
 	if from.Buffered() >= 4+size {
 		return time.Time{}
 	}
+	return r.until(size)
+}
+
+// until is when so many bytes of a frame must have come.
+func (r *relay) until(size int) time.Time {
 	return time.Now().Add(r.Stall + time.Duration(size/slowest)*time.Second)
+}
+
+// size waits for the next frame, for as long as it takes. Once its first byte is there, it has begun: the rest of its length must come in
+// the time between begin and end.
+func (r *relay) size(from *wire.Reader, begin, end func() error) (int, error) {
+	if _, err := from.Peek(1); err != nil {
+		return 0, err
+	}
+	if from.Buffered() >= 4 {
+		return protocol.FrameSize(from, r.MaxFrame)
+	}
+	if err := begin(); err != nil {
+		return 0, err
+	}
+	size, err := protocol.FrameSize(from, r.MaxFrame)
+	return size, errors.Join(err, end())
 }
 
 // sendAll is the client's direction.
 func (r *relay) sendAll(ctx context.Context) error {
 	for {
-		size, err := protocol.FrameSize(r.requests, r.MaxFrame)
+		size, err := r.size(r.requests, func() error { return r.begin(0) }, r.end)
 		switch {
 		case errors.Is(err, io.EOF):
 			return r.finish(ctx, leaveWithin)
@@ -198,7 +219,7 @@ func (r *relay) onward(to *wire.Writer, frame []byte) error {
 }
 
 // whole gives a frame with its length: in the reader's buffer if it fits there, else in memory of the budget.
-func (r *relay) whole(ctx context.Context, from *wire.Reader, size int) (p []byte, release func(), err error) {
+func (r *relay) whole(ctx context.Context, from *wire.Reader, stream wire.Stream, size int) (p []byte, release func(), err error) {
 	if 4+size <= wire.BufferSize {
 		p, err = from.Peek(4 + size)
 		return p, func() { from.Discard(4 + size) }, err
@@ -207,9 +228,28 @@ func (r *relay) whole(ctx context.Context, from *wire.Reader, size int) (p []byt
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := from.ReadFull(frame.Bytes); err != nil {
+	if err := r.readParts(from, stream, frame.Bytes); err != nil {
 		frame.Put()
 		return nil, nil, err
 	}
 	return frame.Bytes, frame.Put, nil
+}
+
+// largePart is how much of a large frame has a time of its own, in bytes.
+const largePart = wire.BufferSize
+
+// readParts fills p, which is memory that others may wait for: a peer must go on sending to have it. The time begins here: to wait for memory
+// is not the peer's fault.
+func (r *relay) readParts(from *wire.Reader, stream wire.Stream, p []byte) error {
+	for len(p) > 0 {
+		part := p[:min(len(p), largePart)]
+		if err := stream.SetReadDeadline(r.until(len(part))); err != nil {
+			return err
+		}
+		if err := from.ReadFull(part); err != nil {
+			return err
+		}
+		p = p[len(part):]
+	}
+	return nil
 }

@@ -68,7 +68,7 @@ func (r *relay) exchange(p []byte, size int) (*flow.Exchange, protocol.Header, e
 
 // sendDecoded takes one request that a handler wants to see whole.
 func (r *relay) sendDecoded(ctx context.Context, x *flow.Exchange, header protocol.Header, size int) error {
-	frame, release, err := r.whole(ctx, r.requests, size)
+	frame, release, err := r.whole(ctx, r.requests, r.client, size)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,8 @@ import (
 // deliverAll is the broker's direction.
 func (r *relay) deliverAll(ctx context.Context) error {
 	for {
-		size, err := protocol.FrameSize(r.responses, r.MaxFrame)
+		size, err := r.size(r.responses,
+			func() error { return r.upstream.SetReadDeadline(r.until(0)) }, func() error { return r.upstream.SetReadDeadline(time.Time{}) })
 		if errors.Is(err, io.EOF) {
 			return errDone
 		}
@@ -72,7 +73,7 @@ func (r *relay) deliverBytes(ctx context.Context, x *flow.Exchange, size int) er
 }
 
 func (r *relay) deliverWhole(ctx context.Context, x *flow.Exchange, size int, want flow.Level) error {
-	frame, release, err := r.whole(ctx, r.responses, size)
+	frame, release, err := r.whole(ctx, r.responses, r.upstream, size)
 	if err != nil {
 		return err
 	}
