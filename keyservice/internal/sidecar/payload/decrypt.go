@@ -35,7 +35,18 @@ type opened struct {
 type needed struct {
 	kids  map[datakey.ID]struct{}
 	plain bool
+	held  int // bytes that were decompressed
 }
+
+// maxHeld is how many bytes are decompressed at a time, but for the batch with which there are more; maxDelivered likewise of a response. What
+// is left out the client fetches again.
+const (
+	maxHeld      = recordbatch.MaxDecompressed
+	maxDelivered = maxRequest
+)
+
+// errFull ends a batch before a record that finds no room; the client reads on from there.
+var errFull = errors.New("what is decrypted finds no room")
 
 func (n *needed) list() []datakey.ID {
 	kids := make([]datakey.ID, 0, len(n.kids))
@@ -56,11 +67,11 @@ func (n *needed) add(value []byte) {
 	}
 }
 
-// takeApart goes over the whole batches in data, and leaves out the part of one at its end. What is before the client's offset it
-// did not ask for: brokers give whole batches.
+// takeApart goes over the whole batches in data, and leaves out the part of one at its end, and what would take too much memory. What is
+// before the client's offset it did not ask for: brokers give whole batches.
 func takeApart(data []byte, from int64, need *needed) *partition {
 	p := &partition{from: from}
-	for len(data) > 0 {
+	for len(data) > 0 && need.held < maxHeld {
 		batch, rest, err := recordbatch.Next(data)
 		if err != nil || batch.Raw() == nil {
 			p.err = err
@@ -71,6 +82,9 @@ func takeApart(data []byte, from int64, need *needed) *partition {
 		if !batch.Control() {
 			if one.records, err = batch.Records(); err == nil {
 				err = one.need(from, need)
+			}
+			if batch.Compressed() {
+				need.held += len(one.records)
 			}
 			if err != nil {
 				p.err = fmt.Errorf("the batch at offset %d: %w", batch.BaseOffset(), err)
@@ -101,10 +115,11 @@ type reader struct {
 	values    decryptor.Reader
 	plainErr  error
 	memory    []byte
+	room      *int // bytes for what is delivered of a response
 	delivered int
 }
 
-func (h *Handler) reader(readable *keys.Readable) *reader {
+func (h *Handler) reader(readable *keys.Readable, room *int) *reader {
 	given := func(kid datakey.ID) (string, *datakey.Key, error) {
 		k, there := readable.Keys[kid]
 		if !there {
@@ -112,7 +127,7 @@ func (h *Handler) reader(readable *keys.Readable) *reader {
 		}
 		return k.Scope, k.Key, k.Err
 	}
-	return &reader{Handler: h, plainErr: readable.PlainErr, memory: []byte{}, values: decryptor.Reader{
+	return &reader{Handler: h, plainErr: readable.PlainErr, memory: []byte{}, room: room, values: decryptor.Reader{
 		Keys: given, AcceptPlaintext: readable.AcceptPlaintext, MaxPlaintext: h.options.MaxPlaintext, Ciphers: h.ciphers,
 	}}
 }
@@ -121,12 +136,17 @@ func (h *Handler) reader(readable *keys.Readable) *reader {
 func (r *reader) read(p *partition) ([]byte, error) {
 	out := []byte{}
 	for _, batch := range p.batches {
+		if *r.room <= 0 {
+			return out, errFull
+		}
+		before := len(out)
+		var err error
 		if batch.Control() {
 			out = append(out, batch.Raw()...)
-			continue
+		} else {
+			out, err = r.batch(out, batch, p.from)
 		}
-		var err error
-		if out, err = r.batch(out, batch, p.from); err != nil {
+		if *r.room -= len(out) - before; err != nil {
 			return out, err
 		}
 	}
@@ -151,10 +171,15 @@ func (r *reader) batch(dst []byte, b opened, from int64) ([]byte, error) {
 			stop, last = fmt.Errorf("offset %d: %w", offset, err), one.OffsetDelta-1
 			break
 		}
-		if keep {
-			records = one.Append(records)
-			count++
+		if !keep {
+			continue
 		}
+		if count > 0 && len(records)+len(one.Value) > recordbatch.MaxDecompressed {
+			stop, last = errFull, one.OffsetDelta-1
+			break
+		}
+		records = one.Append(records)
+		count++
 	}
 	if stop != nil && count == 0 {
 		return dst, stop

@@ -4,6 +4,7 @@ package payload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -61,13 +62,14 @@ func (h *Handler) fetched(ctx context.Context, x *flow.Exchange, response *kmsg.
 	}
 	names := h.fetchedNames(ctx, x, response)
 	x.ChangeResponse()
+	room := maxDelivered
 	for i := range response.Topics {
 		topic := &response.Topics[i]
 		name := topic.Topic
 		if x.Version >= 13 {
 			name = names[topic.TopicID]
 		}
-		if err := h.decryptTopic(ctx, x, name, topic, offsets); err != nil {
+		if err := h.decryptTopic(ctx, x, name, topic, offsets, &room); err != nil {
 			return err
 		}
 	}
@@ -98,7 +100,7 @@ func hasRecords(topic *kmsg.FetchResponseTopic) bool {
 }
 
 // decryptTopic asks for the keys of all partitions together [CL-KEY-010].
-func (h *Handler) decryptTopic(ctx context.Context, x *flow.Exchange, name string, topic *kmsg.FetchResponseTopic, offsets map[place]int64) error {
+func (h *Handler) decryptTopic(ctx context.Context, x *flow.Exchange, name string, topic *kmsg.FetchResponseTopic, offsets map[place]int64, room *int) error {
 	parts := make([]*partition, len(topic.Partitions))
 	need := needed{kids: map[datakey.ID]struct{}{}}
 	for i := range topic.Partitions {
@@ -118,19 +120,18 @@ func (h *Handler) decryptTopic(ctx context.Context, x *flow.Exchange, name strin
 		defer readable.Wipe()
 	}
 	for i, part := range parts {
-		h.deliver(ctx, x, name, &topic.Partitions[i], part, readable)
+		h.deliver(ctx, x, name, &topic.Partitions[i], part, h.reader(readable, room))
 	}
 	return nil
 }
 
 // deliver puts what may pass in place of what the broker gave, or an error where that is nothing.
-func (h *Handler) deliver(ctx context.Context, x *flow.Exchange, topic string, p *kmsg.FetchResponseTopicPartition, part *partition, readable *keys.Readable) {
+func (h *Handler) deliver(ctx context.Context, x *flow.Exchange, topic string, p *kmsg.FetchResponseTopicPartition, part *partition, r *reader) {
 	if len(p.RecordBatches) == 0 {
 		return
 	}
-	r := h.reader(readable)
 	out, err := r.read(part)
-	if err != nil {
+	if err != nil && !errors.Is(err, errFull) {
 		h.failed(ctx, x, "fetching", topic, p.Partition, err)
 		if r.delivered == 0 {
 			p.ErrorCode, out = whileFetching(err).Code, []byte{}

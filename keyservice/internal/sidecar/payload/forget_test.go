@@ -60,7 +60,7 @@ func TestWhatIsDerivedGoesWithItsKey(t *testing.T) {
 // written encrypts "canary" for a topic, reads it back, and gives the envelope.
 func written(t *testing.T, h *Handler, topic string) (value []byte) {
 	t.Helper()
-	data, err := h.encrypt(t.Context(), topic, batchOf(t, 0))
+	data, err := h.encrypt(t.Context(), topic, batchOf(t, 0), maxRequest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,8 @@ func written(t *testing.T, h *Handler, topic string) (value []byte) {
 	}
 	readable := h.cache.Decryption(t.Context(), topic, need.list(), false)
 	defer readable.Wipe()
-	if read, err := h.reader(readable).read(part); err != nil || !bytes.Contains(read, []byte("canary")) {
+	room := maxDelivered
+	if read, err := h.reader(readable, &room).read(part); err != nil || !bytes.Contains(read, []byte("canary")) {
 		t.Fatalf("%q %v", read, err)
 	}
 	return value

@@ -86,11 +86,9 @@ func (h *Handler) encryptTopic(ctx context.Context, x *flow.Exchange, topic stri
 	for _, p := range partitions {
 		code, message := kerr.UnknownTopicID, "the topic id is not known"
 		if topic != "" {
-			records, err := h.encrypt(ctx, topic, p.Records)
-			if more := len(records) - len(p.Records); err == nil && more > *room {
-				err = errRequest
-			} else if err == nil {
-				*room -= more
+			records, err := h.encrypt(ctx, topic, p.Records, *room)
+			if err == nil {
+				*room -= len(records) - len(p.Records)
 				p.Records = records
 				kept = append(kept, p)
 				continue
@@ -114,8 +112,9 @@ func said(err error) string {
 	return err.Error()
 }
 
-// encrypt gives the batches with encrypted values. A batch is sent on whole or not at all.
-func (h *Handler) encrypt(ctx context.Context, topic string, data []byte) ([]byte, error) {
+// encrypt gives the batches with encrypted values, at most room bytes longer. A batch is sent on whole or not at all.
+func (h *Handler) encrypt(ctx context.Context, topic string, data []byte, room int) ([]byte, error) {
+	most := len(data) + room
 	out := make([]byte, 0, len(data)+len(data)/2)
 	for len(data) > 0 {
 		batch, rest, err := recordbatch.Next(data)
@@ -129,6 +128,9 @@ func (h *Handler) encrypt(ctx context.Context, topic string, data []byte) ([]byt
 		}
 		if out, err = h.encryptBatch(ctx, topic, out, batch); err != nil {
 			return nil, err
+		}
+		if len(out) > most { // whatever the batches behind it decompress to
+			return nil, errRequest
 		}
 		data = rest
 	}
@@ -150,7 +152,7 @@ func (h *Handler) encryptBatch(ctx context.Context, topic string, dst []byte, ba
 	if w.Mode == keyclient.Clear {
 		return append(dst, batch.Raw()...), checkClear(w, records, batch.Count())
 	}
-	values := make([]byte, 0, len(records)+int(batch.Count())*(encryptor.Overhead+4))
+	values := make([]byte, 0, min(len(records)+int(batch.Count())*(encryptor.Overhead+4), recordbatch.MaxDecompressed))
 	for r, err := range recordbatch.All(records, batch.Count()) {
 		if err != nil {
 			return nil, err
@@ -163,10 +165,9 @@ func (h *Handler) encryptBatch(ctx context.Context, topic string, dst []byte, ba
 		if values, err = w.Append(values, r.Value, r.Key); err != nil {
 			return nil, err
 		}
-		values = r.AppendTail(values)
-	}
-	if len(values) > recordbatch.MaxDecompressed {
-		return nil, recordbatch.ErrTooLarge
+		if values = r.AppendTail(values); len(values) > recordbatch.MaxDecompressed {
+			return nil, recordbatch.ErrTooLarge
+		}
 	}
 	dst, err = batch.Append(dst, values, batch.Count(), batch.LastOffsetDelta())
 	if err == nil {

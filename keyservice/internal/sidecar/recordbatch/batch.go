@@ -92,6 +92,9 @@ func (b Batch) Control() bool { return b.attributes()&controlBit != 0 }
 
 func (b Batch) attributes() uint16 { return binary.BigEndian.Uint16(b.raw[attributesAt:]) }
 
+// Compressed tells whether Records takes memory of its own.
+func (b Batch) Compressed() bool { return b.attributes()&codecBits != 0 }
+
 // Records gives the records, decompressed.
 //
 // Errors: ErrCorrupt, ErrCodec, ErrTooLarge.

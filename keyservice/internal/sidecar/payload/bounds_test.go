@@ -1,0 +1,191 @@
+// Records that become much longer here than they were on their way.
+
+package payload
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/datakey"
+	"github.com/cipherlane/cipherlane/keyservice/internal/envelope"
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/flow"
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/recordbatch"
+	"github.com/cipherlane/cipherlane/keyservice/internal/testservice"
+)
+
+const (
+	mebibyte  = 1 << 20
+	zstdCodec = 4 // of a batch's attributes
+)
+
+// bomb gives a batch with these values, compressed with zstd.
+func bomb(t *testing.T, values ...[]byte) []byte {
+	t.Helper()
+	return batchWith(t, zstdCodec, values...)
+}
+
+func batchWith(t *testing.T, codec int16, values ...[]byte) []byte {
+	t.Helper()
+	var records []byte
+	for i, value := range values {
+		records = append(records, raw(int32(i), value)...)
+	}
+	template, _, err := recordbatch.Next(batchOf(t, codec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := template.Append(nil, records, int32(len(values)), int32(len(values)-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// raw gives a record as it stands in a batch.
+func raw(offset int32, value []byte) []byte {
+	r := kmsg.Record{OffsetDelta: offset, Value: value}
+	r.Length = int32(len(r.AppendTo(nil)) - 1) // one byte for a length of 0
+	return r.AppendTo(nil)
+}
+
+// squeezed gives the envelope of a plaintext that was compressed before it was encrypted, as SDKs do.
+func squeezed(t *testing.T, h *Handler, topic string, plaintext []byte) []byte {
+	t.Helper()
+	grant, err := h.cache.Encryption(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer grant.Key.Wipe()
+	nonce := make([]byte, envelope.NonceSize)
+	_, _ = rand.Read(nonce)
+	aead, err := grant.Key.Derive([datakey.PrefixSize]byte(nonce))
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := envelope.NewHeader(grant.Kid, false)
+	header[3] |= 1 // zstd
+	value := append(header[:], nonce...)
+	return aead.Seal(value, nonce[datakey.PrefixSize:], encoder.EncodeAll(plaintext, nil), envelope.AppendAAD(nil, header[:], grant.Scope, nil))
+}
+
+// fetch takes a response with these batches of each topic to a client that reads from an offset, and gives how many records of each are delivered.
+func fetch(t *testing.T, h *Handler, from int64, topics map[string][]byte) map[string]int {
+	t.Helper()
+	q, r := kmsg.NewPtrFetchRequest(), kmsg.NewPtrFetchResponse()
+	for topic, batches := range topics {
+		q.Topics = append(q.Topics, kmsg.FetchRequestTopic{Topic: topic, Partitions: []kmsg.FetchRequestTopicPartition{{FetchOffset: from}}})
+		r.Topics = append(r.Topics, kmsg.FetchResponseTopic{Topic: topic, Partitions: []kmsg.FetchResponseTopicPartition{{RecordBatches: batches}}})
+	}
+	x := &flow.Exchange{Conn: &flow.Conn{}, Key: fetchKey, Version: 12, Request: q, Response: r}
+	if err := errors.Join(h.Request(t.Context(), x), h.Response(t.Context(), x)); err != nil {
+		t.Fatal(err)
+	}
+	delivered := map[string]int{}
+	for _, topic := range r.Topics {
+		p := topic.Partitions[0]
+		if p.ErrorCode != 0 {
+			t.Errorf("%s: %v", topic.Topic, kerr.ErrorForCode(p.ErrorCode))
+		}
+		for data := p.RecordBatches; len(data) > 0; {
+			batch, rest, err := recordbatch.Next(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			delivered[topic.Topic] += int(batch.Count())
+			data = rest
+		}
+	}
+	return delivered
+}
+
+// [CL-SDC-030] A few kilobytes of batches that decompress to much are taken a part at a time, of each topic; small ones are not held back.
+func TestBatchesThatDecompressToMuch(t *testing.T) {
+	h := (&scene{service: testservice.StartKeyService(t, policy)}).handler(t, nil)
+	const many, each = 12, 16 * mebibyte
+	all, small := bytes.Repeat(bomb(t, make([]byte, each)), many), bytes.Repeat(bomb(t, make([]byte, 100)), many)
+	got := fetch(t, h, 0, map[string][]byte{"clear": all, "mixed": small})
+	if got["clear"] != maxHeld/each || got["mixed"] != many {
+		t.Errorf("%v are delivered", got)
+	}
+}
+
+// [CL-SDC-030] [CL-SDC-106] Values that decompress to much when they are decrypted end the batch early, and the client reads on from there: it gets all of them.
+func TestValuesThatDecompressToMuch(t *testing.T) {
+	h := (&scene{service: testservice.StartKeyService(t, policy)}).handler(t, nil)
+	const many, each = 7, 20 * mebibyte
+	values := make([][]byte, many)
+	for i := range values {
+		values[i] = squeezed(t, h, "claims", make([]byte, each))
+	}
+	batch := bomb(t, values...)
+	var got []int
+	for from := 0; from < many; from += got[len(got)-1] {
+		got = append(got, fetch(t, h, int64(from), map[string][]byte{"claims": bytes.Repeat(batch, 2)})["claims"])
+		if got[len(got)-1] == 0 {
+			t.Fatal("nothing comes any more")
+		}
+	}
+	if !slices.Equal(got, []int{3, 3, 2}) { // the batch behind waits until all of the first is read
+		t.Errorf("%v are delivered", got)
+	}
+}
+
+// [CL-SDC-030] The same where the batches themselves are not compressed: a response is not made longer than a request may be, but for its last batch.
+func TestResponsesThatBecomeLong(t *testing.T) {
+	h := (&scene{service: testservice.StartKeyService(t, policy)}).handler(t, nil)
+	const many, each = 6, 40 * mebibyte
+	all := bytes.Repeat(batchWith(t, 0, squeezed(t, h, "claims", make([]byte, each))), many)
+	if got := fetch(t, h, 0, map[string][]byte{"claims": all})["claims"]; got != maxDelivered/each+1 {
+		t.Errorf("%d are delivered", got)
+	}
+}
+
+// [CL-SDC-030] [CL-SDC-111] A request is refused as soon as it has become too long, whatever it would still decompress to.
+func TestRequestsThatDecompressToMuch(t *testing.T) {
+	figures := prometheus.NewRegistry()
+	h := (&scene{service: testservice.StartKeyService(t, policy)}).handler(t, func(o *Options) { o.Metrics = figures })
+	const many, each = 20, 16 * mebibyte
+	all := bytes.Repeat(bomb(t, make([]byte, each)), many)
+	q := kmsg.NewPtrProduceRequest()
+	q.Version, q.Acks = 12, 1
+	q.Topics = []kmsg.ProduceRequestTopic{{Topic: "claims", Partitions: []kmsg.ProduceRequestTopicPartition{{Records: all}}}}
+	x := &flow.Exchange{Conn: &flow.Conn{}, Version: 12, RequestSize: len(all), Request: q}
+	if err := h.Request(t.Context(), x); err != nil || !x.Answered() {
+		t.Fatal(err)
+	}
+	r, ok := x.Response.(*kmsg.ProduceResponse)
+	if !ok || r.Topics[0].Partitions[0].ErrorCode != kerr.MessageTooLarge.Code {
+		t.Errorf("%+v", x.Response)
+	}
+	if n := encrypted(t, figures); n < 1 || n > maxRequest/each+1 {
+		t.Errorf("%v records were encrypted", n)
+	}
+}
+
+// encrypted gives how many records were.
+func encrypted(t *testing.T, figures *prometheus.Registry) float64 {
+	t.Helper()
+	families, err := figures.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == prefix+"records_encrypted_total" {
+			return family.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	t.Fatal("it is not counted")
+	return 0
+}
