@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
 import java.util.Random;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLEngineResult;
@@ -207,8 +206,16 @@ class EngineTest {
     pair.client.engine.closeOutbound();
     pair.send(pair.client, ByteBuffer.allocate(0));
     assertThat(pair.server.unwrap().getStatus()).isEqualTo(Status.CLOSED);
-    SSLEngineResult sent = pair.send(pair.server, ByteBuffer.wrap(frame(100)));
-    assertThat(sent.bytesConsumed()).isEqualTo(100);
+    for (int size : new int[] {100, 40_000}) {
+      ByteBuffer src = ByteBuffer.wrap(frame(size));
+      while (src.hasRemaining()) {
+        assertThat(pair.send(pair.server, src).getStatus()).isNotEqualTo(Status.CLOSED);
+      }
+      if (client != EngineKind.BORINGSSL) { // reads nothing once it has closed its half
+        pair.take(pair.client);
+        assertThat(Pair.taken(pair.client)).isEqualTo(frame(size));
+      }
+    }
   }
 
   @ParameterizedTest
@@ -259,25 +266,45 @@ class EngineTest {
         .hasMessageContaining("Unrecognized SSL message");
   }
 
+  /** A resumed session is one for which nobody verifies a certificate again. */
   @ParameterizedTest
   @MethodSource("sides")
   void resumesSessions(EngineKind client, EngineKind server, String protocol) throws Exception {
-    try (TlsEngines clients = Pair.CLIENT.engines(client);
-        TlsEngines servers = Pair.SERVER.engines(server)) {
-      byte[][] ids = new byte[3][];
-      for (int i = 0; i < ids.length; i++) {
-        Pair pair = new Pair(clients, servers, protocol, WHOLE).handshake();
-        byte[] frame = frame(50);
-        assertThat(pair.transfer(pair.server, ByteBuffer.wrap(frame))).isEqualTo(frame);
-        assertThat(pair.transfer(pair.client, ByteBuffer.wrap(frame))).isEqualTo(frame);
-        assertThat(pair.server.engine.getSession().getPeerPrincipal().getName())
-            .isEqualTo("CN=client");
-        ids[i] = pair.client.engine.getSession().getId();
-        close(pair.client);
-        close(pair.server);
+    CountingTrust byClients = new CountingTrust(Pair.CLIENT.trustManager());
+    CountingTrust byServers = new CountingTrust(Pair.SERVER.trustManager());
+    try (TlsEngines clients = TlsEngines.create(Pair.CLIENT.keyManager(), byClients, client);
+        TlsEngines servers = TlsEngines.create(Pair.SERVER.keyManager(), byServers, server)) {
+      for (int i = 0; i < 3; i++) {
+        carryOneFrameEach(new Pair(clients, servers, protocol, WHOLE).handshake());
       }
-      assertThat(Arrays.stream(ids).allMatch(id -> id != null)).isTrue();
+      assertThat(byClients.checks()).as("a server was verified").isEqualTo(1);
+      assertThat(byServers.checks()).as("a client was verified").isEqualTo(1);
     }
+  }
+
+  /** A session of another certificate is none: a renewed one must be seen. */
+  @ParameterizedTest
+  @MethodSource("sides")
+  void resumesNoSessionOfAnotherMaker(EngineKind client, EngineKind server, String protocol)
+      throws Exception {
+    CountingTrust byServers = new CountingTrust(Pair.SERVER.trustManager());
+    try (TlsEngines servers = TlsEngines.create(Pair.SERVER.keyManager(), byServers, server)) {
+      for (int i = 0; i < 2; i++) {
+        try (TlsEngines clients = Pair.CLIENT.engines(client)) {
+          carryOneFrameEach(new Pair(clients, servers, protocol, WHOLE).handshake());
+        }
+      }
+      assertThat(byServers.checks()).isEqualTo(2);
+    }
+  }
+
+  private static void carryOneFrameEach(Pair pair) throws SSLException {
+    byte[] frame = frame(50);
+    assertThat(pair.transfer(pair.server, ByteBuffer.wrap(frame))).isEqualTo(frame);
+    assertThat(pair.transfer(pair.client, ByteBuffer.wrap(frame))).isEqualTo(frame);
+    assertThat(pair.server.engine.getSession().getPeerPrincipal().getName()).isEqualTo("CN=client");
+    close(pair.client);
+    close(pair.server);
   }
 
   @ParameterizedTest

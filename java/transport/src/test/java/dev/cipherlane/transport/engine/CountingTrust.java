@@ -1,0 +1,63 @@
+package dev.cipherlane.transport.engine;
+
+import java.net.Socket;
+import java.security.cert.CertificateException;
+import java.security.cert.X509Certificate;
+import java.util.concurrent.atomic.AtomicInteger;
+import javax.net.ssl.SSLEngine;
+import javax.net.ssl.X509ExtendedTrustManager;
+
+/** Counts how often an engine has a peer's certificate verified. */
+final class CountingTrust extends X509ExtendedTrustManager {
+  private final X509ExtendedTrustManager delegate;
+  private final AtomicInteger checks = new AtomicInteger();
+
+  CountingTrust(X509ExtendedTrustManager delegate) {
+    this.delegate = delegate;
+  }
+
+  int checks() {
+    return checks.get();
+  }
+
+  @Override
+  public void checkClientTrusted(X509Certificate[] chain, String type, SSLEngine engine)
+      throws CertificateException {
+    checks.incrementAndGet();
+    delegate.checkClientTrusted(chain, type, engine);
+  }
+
+  @Override
+  public void checkServerTrusted(X509Certificate[] chain, String type, SSLEngine engine)
+      throws CertificateException {
+    checks.incrementAndGet();
+    delegate.checkServerTrusted(chain, type, engine);
+  }
+
+  @Override
+  public void checkClientTrusted(X509Certificate[] chain, String type, Socket socket)
+      throws CertificateException {
+    throw new CertificateException("for engines only");
+  }
+
+  @Override
+  public void checkServerTrusted(X509Certificate[] chain, String type, Socket socket)
+      throws CertificateException {
+    throw new CertificateException("for engines only");
+  }
+
+  @Override
+  public void checkClientTrusted(X509Certificate[] chain, String type) throws CertificateException {
+    throw new CertificateException("for engines only");
+  }
+
+  @Override
+  public void checkServerTrusted(X509Certificate[] chain, String type) throws CertificateException {
+    throw new CertificateException("for engines only");
+  }
+
+  @Override
+  public X509Certificate[] getAcceptedIssuers() {
+    return delegate.getAcceptedIssuers();
+  }
+}
