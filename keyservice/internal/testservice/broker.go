@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -39,6 +40,12 @@ func StartBroker(t *testing.T, topics string) (bootstrap string) {
 // RunBroker does the same with any options of the broker, such as "--cluster", "3".
 func RunBroker(t *testing.T, options ...string) *Broker {
 	t.Helper()
+	return RunBrokerWith(t, nil, options...)
+}
+
+// RunBrokerWith has more jars on its class path, for classes that options name.
+func RunBrokerWith(t *testing.T, jars []string, options ...string) *Broker {
+	t.Helper()
 	jar := filepath.Join(moduleFolder(), "..", "java", "broker", "target", "cipherlane-broker.jar")
 	_, noJar := os.Stat(jar)
 	java, noJava := exec.LookPath("java")
@@ -48,7 +55,10 @@ func RunBroker(t *testing.T, options ...string) *Broker {
 		}
 		t.Fatal("the broker is missing: run make -C java broker (or set CIPHERLANE_SKIP_BROKER=1 to go without)")
 	}
-	arguments := append([]string{"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-jar", jar, "--until-stdin-closes"}, options...)
+	path := strings.Join(append([]string{jar}, jars...), string(os.PathListSeparator))
+	arguments := append([]string{
+		"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", path, "dev.cipherlane.broker.Main", "--until-stdin-closes",
+	}, options...)
 	broker := &Broker{}
 	broker.child = start(t, exec.CommandContext(t.Context(), java, arguments...), broker) // #nosec G204 -- a test's own
 	return broker
