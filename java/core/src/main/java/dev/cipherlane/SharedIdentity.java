@@ -2,6 +2,7 @@ package dev.cipherlane;
 
 import dev.cipherlane.identity.Credentials;
 import dev.cipherlane.identity.Identity;
+import dev.cipherlane.identity.IdentityBean;
 import dev.cipherlane.identity.IdentitySettings;
 import dev.cipherlane.identity.IdentitySettings.Files;
 import dev.cipherlane.identity.PemIdentity;
@@ -26,10 +27,12 @@ public final class SharedIdentity implements Identity {
   /** An identity and how many have it; the number is guarded by {@link #OPEN}. */
   private static final class Open {
     private final Identity identity;
+    private final IdentityBean shown;
     private int users;
 
     Open(Identity identity) {
       this.identity = identity;
+      this.shown = new IdentityBean(identity);
     }
   }
 
@@ -98,6 +101,7 @@ public final class SharedIdentity implements Identity {
       }
       OPEN.remove(id, open);
     }
+    open.shown.close();
     open.identity.close();
   }
 }

@@ -3,6 +3,7 @@ package dev.cipherlane.transport;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -11,6 +12,8 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
@@ -18,16 +21,9 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
-import org.apache.kafka.common.acl.AccessControlEntry;
-import org.apache.kafka.common.acl.AclBinding;
-import org.apache.kafka.common.acl.AclOperation;
-import org.apache.kafka.common.acl.AclPermissionType;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.SslAuthenticationException;
 import org.apache.kafka.common.errors.TopicAuthorizationException;
-import org.apache.kafka.common.resource.PatternType;
-import org.apache.kafka.common.resource.ResourcePattern;
-import org.apache.kafka.common.resource.ResourceType;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -45,21 +41,7 @@ class MutualTlsTest {
 
   @BeforeAll
   static void start() throws Exception {
-    tls = Tls.start(folder);
-    // In plaintext, as ANONYMOUS: what is tested here are the others.
-    Map<String, Object> plain = Map.of("bootstrap.servers", tls.broker().bootstrap());
-    try (Admin admin = Admin.create(plain)) {
-      List<AclBinding> acls = new ArrayList<>();
-      for (AclOperation operation :
-          List.of(AclOperation.WRITE, AclOperation.READ, AclOperation.DESCRIBE)) {
-        acls.add(
-            new AclBinding(
-                new ResourcePattern(ResourceType.TOPIC, "claims", PatternType.LITERAL),
-                new AccessControlEntry(
-                    "User:" + Tls.DOMAIN + "writer", "*", operation, AclPermissionType.ALLOW)));
-      }
-      admin.createAcls(acls).all().get();
-    }
+    tls = Tls.start(folder).allow("writer");
   }
 
   @AfterAll
@@ -153,6 +135,33 @@ class MutualTlsTest {
           "rotation: %s, %d s, %d records, none failed, %.0f connections of the producer%n",
           protocol, ROTATION_SECONDS, sent.size(), connections);
     }
+  }
+
+  /** Without interceptors there are no other numbers of Cipherlane. */
+  @Test
+  void theCertificateIsSeenInJmx() throws Exception {
+    Map<String, Object> settings = tls.client("writer");
+    try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(settings);
+        KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings)) {
+      producer.send(new ProducerRecord<>("claims", VALUE)).get();
+      assertThat(secondsLeft("writer")).singleElement().matches(left -> left > 0 && left <= 15);
+      assertThat(consumer.partitionsFor("claims")).hasSize(1);
+      assertThat(secondsLeft("writer")).as("they share it").hasSize(1);
+    }
+    assertThat(secondsLeft("writer")).as("gone").isEmpty();
+  }
+
+  /** Of each certificate of that principal in this Java machine. */
+  private static List<Double> secondsLeft(String name) throws Exception {
+    MBeanServer beans = ManagementFactory.getPlatformMBeanServer();
+    List<Double> found = new ArrayList<>();
+    for (ObjectName bean :
+        beans.queryNames(new ObjectName("dev.cipherlane:type=identity,*"), null)) {
+      if (beans.getAttribute(bean, "Principal").equals(Tls.DOMAIN + name)) {
+        found.add((Double) beans.getAttribute(bean, "CertificateSecondsLeft"));
+      }
+    }
+    return found;
   }
 
   @Test

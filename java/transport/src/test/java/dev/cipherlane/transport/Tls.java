@@ -12,12 +12,21 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.common.acl.AccessControlEntry;
+import org.apache.kafka.common.acl.AclBinding;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.acl.AclPermissionType;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.ResourcePattern;
+import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * A key service that gives certificates of 15 seconds, which are renewed every ten, and a broker
- * whose listeners for clients, brokers and controllers are all mutual TLS with such a certificate.
+ * A key service that gives certificates of 15 seconds, which are renewed every ten, or of another
+ * life, and a broker whose listeners for clients, brokers and controllers are all mutual TLS with
+ * such a certificate.
  */
 record Tls(Path folder, KeyServiceProcess service, BrokerProcess broker) implements AutoCloseable {
   static final String DOMAIN = "spiffe://dev.cipherlane/";
@@ -26,21 +35,46 @@ record Tls(Path folder, KeyServiceProcess service, BrokerProcess broker) impleme
       version: 1
       topics: [{topics: ["*"], mode: clear}]
       grants:
-        - {principals: ["spiffe://dev.cipherlane/broker"], actions: [certificate], lifetime: 15s, server_names: [127.0.0.1]}
-        - {principals: ["spiffe://dev.cipherlane/**"], actions: [certificate], lifetime: 15s}
+        - {principals: ["spiffe://dev.cipherlane/broker"], actions: [certificate], lifetime: %1$s, server_names: [127.0.0.1]}
+        - {principals: ["spiffe://dev.cipherlane/**"], actions: [certificate], lifetime: %1$s}
         - {principals: ["spiffe://dev.cipherlane/operator"], actions: [admin]}
       """;
 
   static Tls start(Path folder) throws IOException {
+    return start(folder, "15s");
+  }
+
+  /** With certificates of another life. */
+  static Tls start(Path folder, String lifetime) throws IOException {
     KeyServiceProcess service =
         KeyServiceProcess.start(
-            folder, POLICY, "certificates: {ca: embedded, bootstrap_tokens: true}");
+            folder,
+            POLICY.formatted(lifetime),
+            "certificates: {ca: embedded, bootstrap_tokens: true}");
     try {
       return new Tls(folder, service, broker(folder, service));
     } catch (IOException e) {
       service.close();
       throw e;
     }
+  }
+
+  /** Lets a principal write and read the topic {@code claims}. */
+  Tls allow(String name) throws Exception {
+    // In plaintext, as ANONYMOUS: what is tested here are the others.
+    try (Admin admin = Admin.create(Map.of("bootstrap.servers", broker.bootstrap()))) {
+      List<AclBinding> acls = new ArrayList<>();
+      for (AclOperation operation :
+          List.of(AclOperation.WRITE, AclOperation.READ, AclOperation.DESCRIBE)) {
+        acls.add(
+            new AclBinding(
+                new ResourcePattern(ResourceType.TOPIC, "claims", PatternType.LITERAL),
+                new AccessControlEntry(
+                    "User:" + DOMAIN + name, "*", operation, AclPermissionType.ALLOW)));
+      }
+      admin.createAcls(acls).all().get();
+    }
+    return this;
   }
 
   private static BrokerProcess broker(Path folder, KeyServiceProcess service) throws IOException {
