@@ -12,15 +12,6 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
 )
 
-// Kafka's retriable error codes.
-const (
-	leaderNotAvailable      int16 = 5  // LEADER_NOT_AVAILABLE
-	requestTimedOut         int16 = 7  // REQUEST_TIMED_OUT
-	coordinatorNotAvailable int16 = 15 // COORDINATOR_NOT_AVAILABLE
-	notEnoughReplicas       int16 = 19 // NOT_ENOUGH_REPLICAS: says for certain that nothing was written
-	storageError            int16 = 56 // KAFKA_STORAGE_ERROR
-)
-
 // later gives the error after which a client sends a request of an API again. For records they are those of package payload.
 func later(key kmsg.Key) int16 {
 	switch key { //nolint:exhaustive // the others are administration

@@ -10,17 +10,6 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
 )
 
-// Kafka's error codes for refusals.
-const (
-	topicRefused         int16 = 29 // TOPIC_AUTHORIZATION_FAILED
-	groupRefused         int16 = 30 // GROUP_AUTHORIZATION_FAILED
-	clusterRefused       int16 = 31 // CLUSTER_AUTHORIZATION_FAILED
-	transactionRefused   int16 = 53 // TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-	operationUnattempted int16 = 55 // OPERATION_NOT_ATTEMPTED
-	sessionUnknown       int16 = 70 // FETCH_SESSION_ID_NOT_FOUND
-	topicIDUnknown       int16 = 100
-)
-
 // Check is one thing that somebody wants to do: an action of the policy, and what it is on. Name is empty for cluster.
 type Check struct {
 	Action policy.Action
