@@ -9,7 +9,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import javax.management.MBeanServer;
@@ -27,6 +26,7 @@ import org.apache.kafka.common.errors.TopicAuthorizationException;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -165,15 +165,23 @@ class MutualTlsTest {
   }
 
   @Test
+  @Timeout(60)
   void settingsOfTheBrokerMayBeAltered() throws Exception {
     try (Admin admin = Admin.create(tls.client("broker"))) {
-      var broker = new ConfigResource(ConfigResource.Type.BROKER, "1");
-      for (String name : Set.of("listener.name.tls.ssl.client.auth", "max.connections")) {
-        String value = name.endsWith("auth") ? "requested" : "1000";
-        var change = new AlterConfigOp(new ConfigEntry(name, value), AlterConfigOp.OpType.SET);
-        admin.incrementalAlterConfigs(Map.of(broker, List.of(change))).all().get();
-      }
+      alter(admin, "max.connections", "1000");
+      alter(admin, "listener.name.tls.ssl.client.auth", "requested");
     }
     assertThat(send(tls.client("writer")).hasOffset()).isTrue();
+  }
+
+  /** Waits until the broker has taken it over, before which it may refuse another change. */
+  private static void alter(Admin admin, String name, String value) throws Exception {
+    var broker = new ConfigResource(ConfigResource.Type.BROKER, "1");
+    var change = new AlterConfigOp(new ConfigEntry(name, value), AlterConfigOp.OpType.SET);
+    admin.incrementalAlterConfigs(Map.of(broker, List.of(change))).all().get();
+    ConfigEntry now;
+    do {
+      now = admin.describeConfigs(List.of(broker)).all().get().get(broker).get(name);
+    } while (now == null || !value.equals(now.value()));
   }
 }
