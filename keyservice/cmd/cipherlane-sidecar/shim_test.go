@@ -150,7 +150,7 @@ func refusedByShim(t *testing.T, bootstrap string, good *tls.Config, version uin
 	wrongVersion.MaxVersion = wrongVersion.MinVersion
 	for name, config := range map[string]*tls.Config{"no certificate": none, "a certificate of another CA": other, "another version of TLS": wrongVersion} {
 		c := kafkaClient(t, bootstrap, kgo.DialTLSConfig(config), kgo.RetryTimeout(time.Second))
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		if err := c.Ping(ctx); err == nil || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s is not refused: %v", name, err)
 		}

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	stall  = 300 * time.Millisecond
+	stall  = 600 * time.Millisecond
 	inTime = 15 * time.Second
 )
 
