@@ -360,13 +360,14 @@ func testLocalProcesses(t *testing.T, broker string) {
 	if err := write(t, kafkaClient(t, local.Listeners["kafka"], kgo.RecordRetries(2)), "open"); err != nil {
 		t.Errorf("%v; %s", err, local.Log)
 	}
-	if kcat, err := exec.LookPath("kcat"); err == nil {
-		cmd := exec.CommandContext(within(t, 20*time.Second), kcat, "-b", local.Listeners["kafka"], "-P", "-t", "open", "-X", "message.timeout.ms=5000")
+	t.Run("a process that nobody knows", func(t *testing.T) {
+		cmd := exec.CommandContext(within(t, 20*time.Second), testservice.Installed(t, "kcat"), // #nosec G204 -- of this test
+			"-b", local.Listeners["kafka"], "-P", "-t", "open", "-X", "message.timeout.ms=5000")
 		cmd.Stdin = strings.NewReader("from nobody\n")
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(strings.ToLower(string(out)), "authorization failed") {
 			t.Errorf("kcat: %v %s", err, out)
 		}
-	}
+	})
 	consoleTools(t, local.Listeners["kafka"])
 	text, err := os.ReadFile(log)
 	if err != nil || !strings.Contains(string(text), `"executable":"`+self+`"`) || !strings.Contains(string(text), `"labels":{"HOME":`) {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/testservice"
 )
 
 // runProgram runs a client program to its end, within a minute.
@@ -65,10 +67,8 @@ func javaClients(t *testing.T, p pair) {
 
 func kcat(t *testing.T, p pair) {
 	t.Helper()
-	if _, err := exec.LookPath("kcat"); err != nil {
-		t.Skip("NOT TESTED: kcat is not installed")
-	}
-	runProgram(t, lines("kcat", 500), "kcat", "-b", p.bootstrap, "-P", "-t", "claims")
-	got := runProgram(t, "", "kcat", "-b", p.bootstrap, "-C", "-t", "claims", "-o", "beginning", "-e", "-q")
+	program := testservice.Installed(t, "kcat")
+	runProgram(t, lines("kcat", 500), program, "-b", p.bootstrap, "-P", "-t", "claims")
+	got := runProgram(t, "", program, "-b", p.bootstrap, "-C", "-t", "claims", "-o", "beginning", "-e", "-q")
 	checkLines(t, got, "kcat", 500)
 }

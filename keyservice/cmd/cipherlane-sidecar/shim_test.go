@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"sync/atomic"
@@ -125,15 +124,13 @@ func franzGo(t *testing.T, bootstrap string, config *tls.Config, version uint16)
 // librdkafka takes part as kcat.
 func librdkafka(t *testing.T, bootstrap, prefix, store, cas string) {
 	t.Helper()
-	if _, err := exec.LookPath("kcat"); err != nil {
-		t.Skip("NOT TESTED: kcat is not installed")
-	}
+	program := testservice.Installed(t, "kcat")
 	with := []string{
 		"-b", bootstrap, "-t", "librdkafka", "-X", "security.protocol=ssl", "-X", "ssl.ca.location=" + cas,
 		"-X", "ssl.certificate.location=" + store, "-X", "ssl.key.location=" + store,
 	}
-	runProgram(t, lines(prefix, 500), "kcat", append(with, "-P")...)
-	checkLines(t, runProgram(t, "", "kcat", append(with, "-C", "-o", "beginning", "-e", "-q")...), prefix, 500)
+	runProgram(t, lines(prefix, 500), program, append(with, "-P")...)
+	checkLines(t, runProgram(t, "", program, append(with, "-C", "-o", "beginning", "-e", "-q")...), prefix, 500)
 }
 
 func refusedByShim(t *testing.T, bootstrap string, good *tls.Config, version uint16) {

@@ -2,7 +2,7 @@ package dev.cipherlane.transport;
 
 import dev.cipherlane.identity.PrincipalName;
 import dev.cipherlane.identity.SpiffePatterns;
-import java.net.Socket;
+import dev.cipherlane.transport.engine.EngineTrust;
 import java.security.cert.CertificateException;
 import java.security.cert.X509Certificate;
 import java.util.Optional;
@@ -14,7 +14,7 @@ import javax.net.ssl.X509ExtendedTrustManager;
  * ids wanted [CL-IDN-040]. What it refuses ends the handshake, so that Kafka sees a failed
  * authentication and not a broken connection. Thread-safe.
  */
-final class PeerTrust extends X509ExtendedTrustManager {
+final class PeerTrust extends EngineTrust {
   private final X509ExtendedTrustManager chains;
   private final SpiffePatterns wanted;
 
@@ -55,28 +55,6 @@ final class PeerTrust extends X509ExtendedTrustManager {
       throws CertificateException {
     chains.checkServerTrusted(chain, type, engine);
     checkName(chain);
-  }
-
-  @Override
-  public void checkClientTrusted(X509Certificate[] chain, String type, Socket socket)
-      throws CertificateException {
-    throw new CertificateException("for engines only");
-  }
-
-  @Override
-  public void checkServerTrusted(X509Certificate[] chain, String type, Socket socket)
-      throws CertificateException {
-    throw new CertificateException("for engines only");
-  }
-
-  @Override
-  public void checkClientTrusted(X509Certificate[] chain, String type) throws CertificateException {
-    throw new CertificateException("for engines only");
-  }
-
-  @Override
-  public void checkServerTrusted(X509Certificate[] chain, String type) throws CertificateException {
-    throw new CertificateException("for engines only");
   }
 
   @Override

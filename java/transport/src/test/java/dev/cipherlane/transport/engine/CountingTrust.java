@@ -1,6 +1,5 @@
 package dev.cipherlane.transport.engine;
 
-import java.net.Socket;
 import java.security.cert.CertificateException;
 import java.security.cert.X509Certificate;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -8,7 +7,7 @@ import javax.net.ssl.SSLEngine;
 import javax.net.ssl.X509ExtendedTrustManager;
 
 /** Counts how often an engine has a peer's certificate verified. */
-final class CountingTrust extends X509ExtendedTrustManager {
+final class CountingTrust extends EngineTrust {
   private final X509ExtendedTrustManager delegate;
   private final AtomicInteger checks = new AtomicInteger();
 
@@ -32,28 +31,6 @@ final class CountingTrust extends X509ExtendedTrustManager {
       throws CertificateException {
     checks.incrementAndGet();
     delegate.checkServerTrusted(chain, type, engine);
-  }
-
-  @Override
-  public void checkClientTrusted(X509Certificate[] chain, String type, Socket socket)
-      throws CertificateException {
-    throw new CertificateException("for engines only");
-  }
-
-  @Override
-  public void checkServerTrusted(X509Certificate[] chain, String type, Socket socket)
-      throws CertificateException {
-    throw new CertificateException("for engines only");
-  }
-
-  @Override
-  public void checkClientTrusted(X509Certificate[] chain, String type) throws CertificateException {
-    throw new CertificateException("for engines only");
-  }
-
-  @Override
-  public void checkServerTrusted(X509Certificate[] chain, String type) throws CertificateException {
-    throw new CertificateException("for engines only");
   }
 
   @Override

@@ -7,8 +7,6 @@ import java.nio.ByteBuffer;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
-import javax.net.ssl.SSLEngine;
-import javax.net.ssl.SSLParameters;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
@@ -42,8 +40,10 @@ class KeyUpdateTest {
   @MethodSource("sides")
   void nothingIsLostWhileKeysChange(EngineKind client, EngineKind server, String protocol)
       throws Exception {
-    KeyUpdateCounter clients = new KeyUpdateCounter(client(client, protocol));
-    KeyUpdateCounter servers = new KeyUpdateCounter(server(server, protocol));
+    KeyUpdateCounter clients =
+        new KeyUpdateCounter(Pair.client(Pair.CLIENT.engines(client), protocol));
+    KeyUpdateCounter servers =
+        new KeyUpdateCounter(Pair.server(Pair.SERVER.engines(server), protocol));
     try (Channels channels = new Channels(clients, servers).handshake()) {
       byte[] request = frames(1);
       byte[] response = frames(2);
@@ -58,16 +58,6 @@ class KeyUpdateTest {
     int least = FRAMES * FRAME / LIMIT / 2;
     assertThat(clients.sent()).as("of the client").isGreaterThanOrEqualTo(least);
     assertThat(servers.sent()).as("of the server").isGreaterThanOrEqualTo(least);
-  }
-
-  private static SSLEngine client(EngineKind kind, String protocol) {
-    return Pair.CLIENT.engines(kind).client("127.0.0.1", 9092, Pair.parameters(protocol));
-  }
-
-  private static SSLEngine server(EngineKind kind, String protocol) {
-    SSLParameters parameters = new SSLParameters(null, new String[] {protocol});
-    parameters.setNeedClientAuth(true);
-    return Pair.SERVER.engines(kind).server("127.0.0.1", 40_000, parameters);
   }
 
   private static byte[] frames(int seed) {

@@ -48,8 +48,7 @@ class ManyConnectionsTest {
     for (int i = 0; i < count; i++) {
       try (Channels channels =
           new Channels(
-              clients.client("127.0.0.1", 9092, Pair.parameters("TLSv1.3")),
-              servers.server("127.0.0.1", 40_000, needed))) {
+              Pair.client(clients, "TLSv1.3"), servers.server("127.0.0.1", 40_000, needed))) {
         end(channels, i % 4, i);
       }
     }

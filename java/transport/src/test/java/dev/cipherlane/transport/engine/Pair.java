@@ -49,11 +49,20 @@ final class Pair {
 
   Pair(TlsEngines clients, TlsEngines servers, String protocol, int portion) {
     this.portion = portion;
-    client = new Side(clients.client("127.0.0.1", 9092, parameters(protocol)));
-    SSLParameters wanted = parameters(protocol);
-    wanted.setEndpointIdentificationAlgorithm(null);
-    wanted.setNeedClientAuth(true);
-    server = new Side(servers.server("127.0.0.1", 40_000, wanted));
+    client = new Side(client(clients, protocol));
+    server = new Side(server(servers, protocol));
+  }
+
+  /** As a client makes it that checks the name of its server. */
+  static SSLEngine client(TlsEngines engines, String protocol) {
+    return engines.client("127.0.0.1", 9092, parameters(protocol));
+  }
+
+  /** As a server makes it that demands a certificate. */
+  static SSLEngine server(TlsEngines engines, String protocol) {
+    SSLParameters parameters = new SSLParameters(null, new String[] {protocol});
+    parameters.setNeedClientAuth(true);
+    return engines.server("127.0.0.1", 40_000, parameters);
   }
 
   static SSLParameters parameters(String protocol) {

@@ -11,7 +11,6 @@ import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLEngine;
-import javax.net.ssl.SSLParameters;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -32,17 +31,9 @@ class TransportLayerTest {
 
   private static Channels channels(EngineKind client, EngineKind server, String protocol)
       throws IOException {
-    return new Channels(client(client, protocol), server(server, protocol));
-  }
-
-  private static SSLEngine client(EngineKind kind, String protocol) {
-    return Pair.CLIENT.engines(kind).client("127.0.0.1", 9092, Pair.parameters(protocol));
-  }
-
-  private static SSLEngine server(EngineKind kind, String protocol) {
-    SSLParameters parameters = new SSLParameters(null, new String[] {protocol});
-    parameters.setNeedClientAuth(true);
-    return Pair.SERVER.engines(kind).server("127.0.0.1", 40_000, parameters);
+    return new Channels(
+        Pair.client(Pair.CLIENT.engines(client), protocol),
+        Pair.server(Pair.SERVER.engines(server), protocol));
   }
 
   private static byte[] frame(int size) {
@@ -142,7 +133,10 @@ class TransportLayerTest {
       if (server == EngineKind.JDK_PLAIN) {
         return; // fails there: that is what this test is about
       }
-      int size = server(server, protocol).getSession().getApplicationBufferSize();
+      int size =
+          Pair.server(Pair.SERVER.engines(server), protocol)
+              .getSession()
+              .getApplicationBufferSize();
       for (int record : new int[] {size / 4, size / 12, 16}) {
         if (size % record != 0) {
           continue;
@@ -169,8 +163,9 @@ class TransportLayerTest {
     if (client == EngineKind.JDK_PLAIN) {
       return;
     }
-    SSLEngine engine = client(client, protocol);
-    try (Channels channels = new Channels(engine, server(server, protocol)).handshake()) {
+    SSLEngine engine = Pair.client(Pair.CLIENT.engines(client), protocol);
+    try (Channels channels =
+        new Channels(engine, Pair.server(Pair.SERVER.engines(server), protocol)).handshake()) {
       int idle = engine.getSession().getPacketBufferSize();
       assertThat(idle).isLessThan(20_000);
       for (int i = 0; i < 20; i++) {
