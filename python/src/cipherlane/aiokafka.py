@@ -175,13 +175,13 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
             self._decryptor.close()
 
     async def _decrypted(self, records: list[Any]) -> list[Any]:
-        topics, values = [record.topic for record in records], [record.value for record in records]
-        known, rest = self._decryptor.decrypt_all_at_once(topics, values)
-        outcomes: dict[int, Any] = dict(enumerate(known))
+        outcomes: list[Any] = [self._decryptor.decrypt_at_once(record.topic, record.value) for record in records]
+        rest = [index for index, outcome in enumerate(outcomes) if outcome is None]
         if rest:
             asked = [_record(records[index]) for index in rest]
-            outcomes.update(zip(rest, await asyncio.to_thread(self._decryptor.decrypt_all, asked)))
-        shown = [await self._shown(record, outcomes[index]) for index, record in enumerate(records)]
+            for index, outcome in zip(rest, await asyncio.to_thread(self._decryptor.decrypt_all, asked)):
+                outcomes[index] = outcome
+        shown = [await self._shown(record, outcome) for record, outcome in zip(records, outcomes)]
         return [record for record in shown if record is not None]
 
     async def _shown(self, record: Any, outcome: Any) -> Any:  # noqa: ANN401

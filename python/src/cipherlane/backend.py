@@ -12,13 +12,12 @@ import os
 from typing import Any, Callable, NamedTuple, Optional, Protocol, Union, cast
 
 from cipherlane import forking, pure
+from cipherlane.pure import Fields
 
-INTERFACE = 1
+INTERFACE = 2
 """What :mod:`cipherlane_native` must say of itself."""
 
 Clock = Callable[[], float]
-Plaintexts = tuple[list[Optional[bytes]], list[int]]
-"""For each value its plaintext or None; and the indices of those that are None."""
 
 
 class Tally(Protocol):
@@ -95,8 +94,9 @@ class Backend(NamedTuple):
     open_one: Callable[[Openers, Any, Any, int, Optional[Clock]], Optional[bytes]]
     """Takes the openers, topic, value, the longest envelope and the clock; gives the plaintext or None. Never raises
     for a value."""
-    open_all: Callable[[Openers, list[Any], list[Any], int, Optional[Clock]], Plaintexts]
-    """The same for many."""
+    open_all: Callable[[Openers, list[Any], Fields, int, Optional[Clock]], list[int]]
+    """Puts plaintexts in the place of the values of many records; gives the indices of those that are as they were.
+    Never raises for a record."""
 
 
 PURE = Backend("pure", *cast("Any", (pure.derive, pure.raw, pure.open_one, pure.open_all)))

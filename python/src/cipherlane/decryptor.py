@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional, Union
 
 from cipherlane import backend, compression, envelope, forking
-from cipherlane.backend import Opener, Plaintexts
+from cipherlane.backend import Opener
 from cipherlane.cipher import DERIVED_KEYS, DerivedKeys, decrypt
 from cipherlane.clock import Clock, lease_clock, unless_of_system
 from cipherlane.configuration import Configuration
@@ -19,7 +19,7 @@ from cipherlane.holder import KeyHolder
 from cipherlane.keys import DecryptionGrant, DecryptionKeys, KeySettings, KeySource, Name, PlaintextPolicy
 from cipherlane.keyservice import KeyServiceClient
 from cipherlane.names import check_topic
-from cipherlane.pure import SALT_SIZE
+from cipherlane.pure import SALT_SIZE, Fields
 
 _AT_ONCE = 1000
 """Records decrypted in one go, without a look at what other threads do."""
@@ -132,17 +132,21 @@ class Decryptor(KeyHolder):
             self._decrypted += 1
         return plaintext
 
-    def decrypt_all_at_once(self, topics: list[Any], values: list[Any]) -> Plaintexts:
-        """The same for many records.
+    def decrypt_all_at_once(self, records: list[Any], fields: Fields) -> list[int]:
+        """The same for many records, each of which gets its plaintext in the place of its value.
+
+        Args:
+            records: messages of a client
+            fields: how to read and write them
 
         Returns:
-            for each the plaintext or None; and the indices of those that are None
+            the indices of those that were left as they are
         """
-        if len(values) > _AT_ONCE:
-            return self._in_pieces(topics, values)
-        plaintexts, missed = self._backend.open_all(self._openings, topics, values, self._longest, self._clock)
-        self._decrypted += len(plaintexts) - len(missed)
-        return plaintexts, missed
+        if len(records) > _AT_ONCE:
+            return self._in_pieces(records, fields)
+        missed = self._backend.open_all(self._openings, records, fields, self._longest, self._clock)
+        self._decrypted += len(records) - len(missed)
+        return missed
 
     def decrypt_all(self, records: Iterable[Record]) -> list[Decrypted]:
         """Reads many values; the keys that they need are asked for together [CL-KEY-010].
@@ -180,16 +184,13 @@ class Decryptor(KeyHolder):
         self._openings = {}
         self._derived.forget(kid)
 
-    def _in_pieces(self, topics: list[Any], values: list[Any]) -> Plaintexts:
+    def _in_pieces(self, records: list[Any], fields: Fields) -> list[int]:
         """Lets other threads run in between, and keys go that are wiped."""
-        plaintexts: list[Optional[bytes]] = []
         missed: list[int] = []
-        for start in range(0, len(values), _AT_ONCE):
-            end = start + _AT_ONCE
-            piece, missed_of_piece = self.decrypt_all_at_once(topics[start:end], values[start:end])
-            plaintexts += piece
-            missed += [start + index for index in missed_of_piece]
-        return plaintexts, missed
+        for start in range(0, len(records), _AT_ONCE):
+            of_piece = self.decrypt_all_at_once(records[start : start + _AT_ONCE], fields)
+            missed += [start + index for index in of_piece]
+        return missed
 
     def _decrypt_one(self, record: Record) -> Decrypted:
         step = self._parse(record)

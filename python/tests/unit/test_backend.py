@@ -10,9 +10,10 @@ from types import SimpleNamespace
 from typing import Any, Optional
 
 import pytest
+from confluent_kafka import Message
 from cryptography.exceptions import InvalidTag
 
-from cipherlane import Decryptor, Encryptor, backend, forking
+from cipherlane import Decryptor, Encryptor, backend, forking, pure
 from cipherlane.configuration import Writing
 from support import QUICK, ManualClock, MemorySource
 
@@ -36,6 +37,22 @@ def openers(until: float = 1e18) -> backend.Openers:
     return {("t", HEADER + SALT): backend.current.derive(KEY, SALT).opener(b"aad", until)}
 
 
+FIELDS = pure.Fields(Message.topic, Message.value, Message.set_value)
+
+
+def messages(*records: tuple[Any, Any]) -> list[Any]:
+    """Of topics and values."""
+    return [Message(topic=topic, value=value) for topic, value in records]
+
+
+def open_all(
+    known: backend.Openers, records: list[Any], longest: int = 100, clock: Optional[Any] = None
+) -> tuple[list[Any], list[int]]:
+    """The values afterwards, and which were left."""
+    missed = backend.current.open_all(known, records, FIELDS, longest, clock)
+    return [record.value() for record in records], missed
+
+
 @pytest.mark.parametrize("size", [0, 31, 33])
 def test_a_key_of_another_size_is_refused(size: int) -> None:
     with pytest.raises(ValueError, match=r"32|key"):
@@ -47,11 +64,10 @@ def test_values_open_together_and_each_bad_one_stays_alone() -> None:
     good = envelopes(b"a", b"", b"c" * 900, b"d")
     flipped = good[0][:-1] + bytes((good[0][-1] ^ 1,))
     values = [good[0], None, flipped, good[1], "text", good[2], b"", good[3], good[0][:59], bytearray(good[0])]
-    topics: list[Any] = ["t"] * len(values)
-    expected = [b"a", None, None, b"", None, b"c" * 900, None, b"d", None]
-    found, missed = backend.current.open_all(openers(), topics, values, 960, None)
+    expected = [b"a", None, flipped, b"", "text", b"c" * 900, b"", b"d", values[8]]
+    found, missed = open_all(openers(), messages(*(("t", value) for value in values)), 960)
     assert found[:9] == expected
-    assert missed[:6] == [1, 2, 4, 6, 8, *([9] if found[9] is None else [])]
+    assert missed == [1, 2, 4, 6, 8, *([9] if found[9] == values[9] else [])]
     assert backend.current.open_one(openers(), "t", good[2], 959, None) is None
     assert backend.current.open_one(openers(), "t", good[2], 960, None) == b"c" * 900
 
@@ -60,17 +76,40 @@ def test_values_open_together_and_each_bad_one_stays_alone() -> None:
 def test_another_topic_or_none_opens_nothing(topic: Any) -> None:
     value = envelopes(b"a")[0]
     assert backend.current.open_one(openers(), topic, value, 100, None) is None
-    found = backend.current.open_all(openers(), ["t", topic, "t"], [value] * 3, 100, None)
-    assert found == ([b"a", None, b"a"], [1])
+    assert open_all(openers(), messages(("t", value), (topic, value), ("t", value))) == ([b"a", value, b"a"], [1])
+
+
+@pytest.mark.parametrize("what", ["topic_of", "value_of", "set_value"])
+def test_a_record_that_cannot_be_read_or_written_is_left(what: str) -> None:
+    def fails(record: Any, *_: Any) -> Any:
+        if record is records[1]:
+            raise RuntimeError("no such thing")
+        return getattr(FIELDS, what)(record, *_)
+
+    value = envelopes(b"a")[0]
+    records = messages(*[("t", value)] * 3)
+    assert backend.current.open_all(openers(), records, FIELDS._replace(**{what: fails}), 100, None) == [1]
+    assert [record.value() for record in records] == [b"a", value, b"a"]
+
+
+def test_a_list_that_shrinks_meanwhile_ends_there() -> None:
+    def shrinking(record: Any, plaintext: Any) -> None:
+        record.set_value(plaintext)
+        del records[1:]
+
+    value = envelopes(b"a")[0]
+    records = messages(*[("t", value)] * 3)
+    assert backend.current.open_all(openers(), records, FIELDS._replace(set_value=shrinking), 100, None) == []
+    assert [record.value() for record in records] == [b"a"]
 
 
 def test_an_opener_ends_with_its_lease() -> None:
     """CL-KEY-005."""
     clock, value = ManualClock(), envelopes(b"a")[0]
     known = openers(until=1001)
-    assert backend.current.open_all(known, ["t"], [value], 100, clock) == ([b"a"], [])
+    assert open_all(known, messages(("t", value)), clock=clock) == ([b"a"], [])
     clock.now = 1001
-    assert backend.current.open_all(known, ["t"], [value], 100, clock) == ([None], [0])
+    assert open_all(known, messages(("t", value)), clock=clock) == ([value], [0])
 
 
 def test_a_clock_that_fails_opens_and_encrypts_nothing() -> None:
@@ -79,7 +118,7 @@ def test_a_clock_that_fails_opens_and_encrypts_nothing() -> None:
 
     value = envelopes(b"a")[0]
     assert backend.current.open_one(openers(), "t", value, 100, broken) is None
-    assert backend.current.open_all(openers(), ["t"], [value], 100, broken) == ([None], [0])
+    assert open_all(openers(), messages(("t", value)), clock=broken) == ([value], [0])
 
 
 @pytest.mark.parametrize("what", ["lease", "fork", "records", "wiped"])
@@ -149,9 +188,10 @@ def test_many_records_are_decrypted_in_pieces() -> None:
     stored: list[Any] = [encryptor.encrypt("t", str(number).encode()) for number in range(2500)]
     assert decryptor.decrypt("t", stored[0]) == b"0"
     stored[1700] = b"plaintext"
-    found, missed = decryptor.decrypt_all_at_once(["t"] * 2500, stored)
-    assert missed == [1700]
-    assert found == [None if number == 1700 else str(number).encode() for number in range(2500)]
+    records = messages(*(("t", value) for value in stored))
+    assert decryptor.decrypt_all_at_once(records, FIELDS) == [1700]
+    expected = [b"plaintext" if number == 1700 else str(number).encode() for number in range(2500)]
+    assert [record.value() for record in records] == expected
     assert decryptor.numbers()["records_decrypted_total"] == 2500
     encryptor.close()
     decryptor.close()

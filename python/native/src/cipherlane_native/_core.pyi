@@ -1,6 +1,7 @@
-from typing import Callable, Optional, Union
+from typing import Any, Callable, Optional, Union
 
-from cipherlane.backend import Opener, Openers, Plaintexts, Session
+from cipherlane.backend import Opener, Openers, Session
+from cipherlane.pure import Fields
 
 INTERFACE: int
 OPENSSL: str
@@ -32,9 +33,9 @@ def open_one(
 ) -> Optional[bytes]: ...
 def open_all(
     openings: Openers,
-    topics: list[Optional[str]],
-    values: list[Optional[bytes]],
+    records: list[Any],
+    fields: Fields,
     longest: int,
     clock: Optional[Callable[[], float]],
     /,
-) -> Plaintexts: ...
+) -> list[int]: ...

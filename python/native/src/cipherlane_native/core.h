@@ -18,7 +18,7 @@
 
 #include <limits.h>
 
-#define INTERFACE 1 /* changes with what cipherlane and this module expect of each other */
+#define INTERFACE 2 /* changes with what cipherlane and this module expect of each other */
 #define COUNTER_SIZE 4U
 #define ENVELOPE_SIZE (CL_PREAMBLE_SIZE + CL_NONCE_SIZE)
 #define OPENING_SIZE (CL_PREAMBLE_SIZE + CL_SALT_SIZE) /* what all records of a session begin with */

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 from confluent_kafka import Message
@@ -15,8 +14,9 @@ from cipherlane.counts import Counts, Numbers
 from cipherlane.decryptor import Decryptor, Record
 from cipherlane.errors import DecryptionError
 from cipherlane.failure import applies, marked, not_lettered, unmarked
+from cipherlane.pure import Fields
 
-_topic_of, _value_of, _set_value = Message.topic, Message.value, Message.set_value
+_FIELDS = Fields(Message.topic, Message.value, Message.set_value)
 
 Refused = Callable[[Any, DecryptionError], Any]
 """Gives what stands in the place of a message that cannot be decrypted."""
@@ -77,7 +77,7 @@ class Reader:
         """Decrypts messages in their place; those that the failure action leaves out are not in the result."""
         if self._action is FailureAction.MARK:
             _unmark(messages)
-        rest = self._at_once(messages)
+        rest = self.decryptor.decrypt_all_at_once(messages, _FIELDS)  # what is like messages before
         return self._carefully(messages, rest) if rest else messages
 
     def numbers(self) -> Numbers:
@@ -93,15 +93,6 @@ class Reader:
     def close(self) -> None:
         """Wipes the keys and closes the connections to the key service."""
         self.decryptor.close()
-
-    def _at_once(self, messages: list[Any]) -> list[int]:
-        """Decrypts what is like messages before; the rest is left to be looked at with care."""
-        topics, values = list(map(_topic_of, messages)), list(map(_value_of, messages))
-        plaintexts, missed = self.decryptor.decrypt_all_at_once(topics, values)
-        for index in missed:
-            plaintexts[index] = values[index]
-        deque(map(_set_value, messages, plaintexts), 0)  # which is a loop in C
-        return missed
 
     def _carefully(self, messages: list[Any], rest: list[int]) -> list[Any]:
         rest = [index for index in rest if messages[index].error() is None]
