@@ -3,6 +3,7 @@
 
 #include "attach.h"
 #include "client.h"
+#include "error.h"
 #include "letters.h"
 
 #include <stdio.h>
@@ -108,6 +109,11 @@ static bool compressed(cl_bytes value)
     return value.size >= CL_ENVELOPE_OVERHEAD && cl_has_magic(value) && (value.data[FLAGS_OFFSET] & CL_FLAG_ZSTD) != 0;
 }
 
+static cl_code no_memory(cl_error *error)
+{
+    return cl_fail(error, CL_INTERNAL, "internal: no memory");
+}
+
 /* Into memory of its own, which grows until the plaintext fits. */
 static cl_code decrypt_compressed(const opening *batch, const rd_kafka_message_t *message, cl_bytes *out,
                                   cl_error *error)
@@ -116,10 +122,11 @@ static cl_code decrypt_compressed(const opening *batch, const rd_kafka_message_t
     const cl_bytes key = {message->key, message->key_len};
     const char *topic = cl_kafka()->rd_kafka_topic_name(message->rkt);
     cl_code code = CL_BUFFER_TOO_SMALL;
+    (void)no_memory(error); /* if nothing is tried */
     for (size_t size = 4 * value.size; code == CL_BUFFER_TOO_SMALL && size <= LARGEST; size *= 4) {
         size = out->size > size ? out->size : size;
         uint8_t *memory = cl_attach(owner_of(batch, message), size);
-        code = memory == NULL ? CL_INTERNAL
+        code = memory == NULL ? no_memory(error)
                               : cl_decrypt(batch->handle->client, topic, value, &key, memory, size, out, error);
     }
     return code;
@@ -142,7 +149,7 @@ static cl_code decrypt_restorable(const cl_handle *handle, const rd_kafka_messag
 {
     void *before = malloc(message->len + 1);
     if (before == NULL) {
-        return CL_INTERNAL;
+        return no_memory(error);
     }
     if (message->len > 0) {
         memcpy(before, message->payload, message->len);
@@ -174,8 +181,6 @@ static void open_message(opening *batch, rd_kafka_message_t *message)
     if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
         return;
     }
-    error.code = CL_INTERNAL;
-    (void)snprintf(error.message, sizeof error.message, "internal: no memory");
     if (batch->handle->client->settings.action == CL_ACTION_MARK) {
         set_error_header(message, NULL);
     }

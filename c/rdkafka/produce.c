@@ -55,13 +55,16 @@ static void fill_block(outgoing *what)
 /* Makes what is sent; finish must follow, whatever comes back. */
 static rd_kafka_resp_err_t prepare(outgoing *what, const char *topic, uint8_t stack[STACK_VALUE + CL_ENVELOPE_OVERHEAD])
 {
-    cl_error error = {.message = "internal: no memory"};
+    cl_error error;
     cl_not_refused();
     what->size = what->payload == NULL ? 0 : what->size;
     const cl_bytes value = {what->payload, what->size};
     uint8_t *buffer = room(what, stack);
-    if (buffer == NULL || cl_encrypt(what->handle->client, topic, value, &what->key, buffer,
-                                     value.size + CL_ENVELOPE_OVERHEAD, &what->value, &error) != CL_OK) {
+    if (buffer == NULL) {
+        return cl_refuse(RD_KAFKA_RESP_ERR__VALUE_SERIALIZATION, "internal: no memory");
+    }
+    if (cl_encrypt(what->handle->client, topic, value, &what->key, buffer, value.size + CL_ENVELOPE_OVERHEAD,
+                   &what->value, &error) != CL_OK) {
         return cl_refuse(RD_KAFKA_RESP_ERR__VALUE_SERIALIZATION, error.message);
     }
     if (what->block != NULL) {
