@@ -30,7 +30,6 @@ final class DecryptionGrant implements Grant<DecryptionGrant> {
       next.key.destroy();
       return this;
     }
-    wipe();
     return next;
   }
 }

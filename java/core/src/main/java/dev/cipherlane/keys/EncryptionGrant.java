@@ -50,7 +50,6 @@ public final class EncryptionGrant implements Grant<EncryptionGrant> {
       next.wipe();
       return this;
     }
-    wipe();
     return next;
   }
 

@@ -128,8 +128,13 @@ final class Slot<G extends Grant<G>> {
         grant.wipe();
         return;
       }
-      next = new Lease<>(lease == null ? grant : lease.grant().renewedBy(grant), term);
+      Lease<G> before = lease;
+      next = new Lease<>(before == null ? grant : before.grant().renewedBy(grant), term);
       lease = next;
+      // Not sooner: who still finds the old lease has to find its key as well.
+      if (before != null && before.grant() != next.grant()) {
+        before.grant().wipe();
+      }
       last = next.grant();
       failure = null;
       done = finish();
