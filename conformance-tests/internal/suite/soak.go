@@ -198,7 +198,7 @@ func (p *soaking) judge() error {
 		return fmt.Errorf("%d records acknowledged, %d failed", wrote.Acknowledged, wrote.Failed)
 	case read.Wrong > 0 || read.Read+read.Unreadable != wrote.Acknowledged:
 		return fmt.Errorf("%d records acknowledged; %d read, %d wrong, %d unreadable", wrote.Acknowledged, read.Read, read.Wrong, read.Unreadable)
-	case float64(wrote.Refused) > soakLate*float64(wrote.Acknowledged):
+	case wrote.Refused > late(wrote.Reasons) || float64(wrote.Refused) > soakLate*float64(wrote.Acknowledged):
 		return fmt.Errorf("%d records acknowledged, refused: %v", wrote.Acknowledged, wrote.Reasons)
 	case read.Unreadable > late(read.Reasons) || float64(read.Unreadable) > soakLate*float64(read.Read):
 		return fmt.Errorf("%d records read, unreadable: %v", read.Read, read.Reasons)
