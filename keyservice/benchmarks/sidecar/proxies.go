@@ -19,10 +19,10 @@ import (
 
 const program = "build/bin/cipherlane-sidecar"
 
-func (w *way) sidecar(r *row, side string, port int, upstream string) {
+func (w *way) sidecar(r *row, side string, port int, upstream, more string) {
 	base := freePorts(1)[0]
-	text := fmt.Sprintf("side: %s\nkafka: {listen: '127.0.0.1:%d', upstream: ['%s'], brokers: {base_port: %d}}\nadmin_listen: 127.0.0.1:0\ntls: {ca: %s, certificate: %s, key: %s}\n",
-		side, port, upstream, base-1, w.pki.CA, w.pair.Certificate, w.pair.Key)
+	text := fmt.Sprintf("side: %s\nkafka: {listen: '127.0.0.1:%d', upstream: ['%s'], brokers: {base_port: %d}}\nadmin_listen: 127.0.0.1:0\ntls: {ca: %s, certificate: %s, key: %s}\n%s",
+		side, port, upstream, base-1, w.pki.CA, w.pair.Certificate, w.pair.Key, more)
 	file := filepath.Join(w.dir, r.name+"-"+side+".yaml")
 	rig.Check(os.WriteFile(file, []byte(text), 0o600))
 	name, arguments := w.command(file)
@@ -51,8 +51,18 @@ func sidecarPair(w *way, r *row) error {
 		return err
 	}
 	middle := fmt.Sprintf("127.0.0.1:%d", w.middlePort)
-	w.sidecar(r, "broker", w.middlePort, w.broker)
-	w.sidecar(r, "client", w.clientPort, middle)
+	w.sidecar(r, "broker", w.middlePort, w.broker, "")
+	w.sidecar(r, "client", w.clientPort, middle, "")
+	return nil
+}
+
+// sidecarTunnel is sidecarPair with all connections in tunnels for as long as they live, however much they carry.
+func sidecarTunnel(w *way, r *row) error {
+	if err := built(); err != nil {
+		return err
+	}
+	w.sidecar(r, "broker", w.middlePort, w.broker, "tunnels: {streams: 120}\n")
+	w.sidecar(r, "client", w.clientPort, fmt.Sprintf("127.0.0.1:%d", w.middlePort), "tunnels: {streams: 120, connections: 8, own: {bytes: 1073741824, within: 1s}}\n")
 	return nil
 }
 
@@ -60,7 +70,7 @@ func sidecarDirect(w *way, r *row) error {
 	if err := built(); err != nil {
 		return err
 	}
-	w.sidecar(r, "client", w.clientPort, w.brokerTLS)
+	w.sidecar(r, "client", w.clientPort, w.brokerTLS, "")
 	return nil
 }
 

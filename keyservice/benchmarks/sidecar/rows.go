@@ -69,13 +69,14 @@ var makers = map[string]maker{
 	shimRow:          shim,
 	"sidecar-pair":   sidecarPair,
 	"sidecar-direct": sidecarDirect,
+	"sidecar-tunnel": sidecarTunnel,
 	"envoy":          envoy,
 	"ghostunnel":     ghostunnel,
 	"haproxy":        haproxy,
 }
 
 // order is that of the report.
-var order = []string{plaintextRow, baselineRow, shimRow, "sidecar-pair", "sidecar-direct", "envoy", "ghostunnel", "haproxy"}
+var order = []string{plaintextRow, baselineRow, shimRow, "sidecar-pair", "sidecar-direct", "sidecar-tunnel", "envoy", "ghostunnel", "haproxy"}
 
 func jdkTLS(w *way, r *row) error {
 	r.at, r.secure, r.ca = w.brokerTLS, &w.pair, w.pki.CA

@@ -197,6 +197,7 @@ func TestBehindAGuardingSidecar(t *testing.T) {
 		{"a window ends", testWindowEnds},
 		{"the policy is reloaded while busy", testPolicyReloadedWhileBusy},
 		{"local processes", testLocalProcesses},
+		{"through tunnels", testAccessThroughTunnels},
 		{"a key service on Vault", testAccessOnVault},
 		{"topic ids that are new", testNewTopicIDs},
 		{"no acknowledgement", testAccessWithoutAcknowledgement},

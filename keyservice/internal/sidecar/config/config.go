@@ -25,6 +25,7 @@ type Config struct {
 	TLS         TLS
 	Identity    *Identity // nil: the certificate of TLS is used as it is
 	Payload     *Payload  // nil: values pass as they are
+	Tunnels     *Tunnels  // nil: every connection has a TLS connection of its own
 	Access      *Access   // nil: everybody may do what the brokers let the sidecar do
 	AdminListen string
 	GracePeriod time.Duration
@@ -79,6 +80,7 @@ func (c *Config) fields() fields {
 		"identity":     c.identityField(),
 		"payload":      c.payloadField(),
 		"access":       c.accessField(),
+		"tunnels":      c.tunnelsField(),
 		"admin_listen": {Read: func(n node) error { return address(n, &c.AdminListen) }},
 		"grace_period": strictyaml.DurationInto(&c.GracePeriod, time.Second, 10*time.Minute),
 		"limits":       c.Limits.field(),
@@ -100,7 +102,7 @@ func (c *Config) checkTogether() error {
 	if c.Limits.Frame > c.Limits.Memory/2 {
 		return errors.New("limits.memory must be at least twice limits.frame: it is rounded up to a power of two")
 	}
-	return errors.Join(c.checkKafka(), c.checkCertificate(), c.checkLoopback(), c.checkAccess(), c.checkPayload())
+	return errors.Join(c.checkKafka(), c.checkCertificate(), c.checkLoopback(), c.checkAccess(), c.checkPayload(), c.checkTunnels())
 }
 
 // resolve makes paths relative to the file.

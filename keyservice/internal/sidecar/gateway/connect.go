@@ -13,23 +13,18 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/wire"
 )
 
-// connect shakes hands on the one side and connects on the other.
+// connect shakes hands on the one side and connects on the other. A tunnel has no upstream: its streams have.
 func (g *Gateway) connect(conn *flow.Conn, c *net.TCPConn, route Route) (client, upstream wire.Stream, err error) {
 	ctx, cancel := context.WithTimeout(g.ctx, g.Handshake)
 	defer cancel()
 	client = wire.Plain(c, g.Relay.Stall)
 	if g.TLSIn {
-		if client, err = g.greet(ctx, conn, c); err != nil {
-			return nil, nil, err
+		if client, err = g.greet(ctx, conn, c); err != nil || isTunnel(conn) {
+			return client, nil, err
 		}
 	}
-	if upstream, err = g.dial(ctx, conn, c, route); err != nil {
-		return nil, nil, err
-	}
-	if g.MaxAge > 0 {
-		conn.EndAt(time.Now().Add(early(g.MaxAge)), "age")
-	}
-	return client, upstream, nil
+	upstream, err = g.dial(ctx, conn, c, route)
+	return client, upstream, err
 }
 
 // greet shakes hands with a client.

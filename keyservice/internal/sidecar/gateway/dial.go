@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/flow"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/wire"
@@ -31,6 +32,12 @@ func (g *Gateway) dial(ctx context.Context, conn *flow.Conn, client *net.TCPConn
 }
 
 func (g *Gateway) dialOne(ctx context.Context, conn *flow.Conn, address string, route Route) (wire.Stream, error) {
+	if g.tunnels != nil && route.Kafka {
+		stream, err := g.openStream(ctx, conn, address, route)
+		if stream != nil || err != nil {
+			return stream, err
+		}
+	}
 	stream, at, state, err := g.Connect(ctx, address, route.NameOf)
 	if err != nil {
 		return nil, err
@@ -45,29 +52,51 @@ func (g *Gateway) dialOne(ctx context.Context, conn *flow.Conn, address string, 
 
 // Connect connects with an upstream; state is nil if that is plaintext.
 func (g *Gateway) Connect(ctx context.Context, address string, nameOf func(string) string) (wire.Stream, net.Addr, *tls.ConnectionState, error) {
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if !g.TLSIn {
+		s, _, err := g.secure(ctx, address, nameOf)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		state, at := s.ConnectionState(), s.RemoteAddr()
+		return s, at, &state, nil
+	}
+	c, err := dialTCP(ctx, address)
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	return wire.Plain(c, g.Relay.Stall), c.RemoteAddr(), nil, nil
+}
+
+func dialTCP(ctx context.Context, address string) (*net.TCPConn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
-		return nil, nil, nil, errors.Join(errUpstream, c.Close())
+		return nil, errors.Join(errUpstream, c.Close())
 	}
-	if g.TLSIn {
-		return wire.Plain(tcp, g.Relay.Stall), c.RemoteAddr(), nil, nil
-	}
+	return tcp, nil
+}
+
+// secure shakes hands with an upstream, which may choose one of the protocols (ALPN). ends is when the sidecar's own certificate does.
+func (g *Gateway) secure(ctx context.Context, address string, nameOf func(string) string, protocols ...string) (s *wire.Secure, ends time.Time, err error) {
 	name, _, err := net.SplitHostPort(address)
 	if nameOf != nil {
 		name = nameOf(address)
 	}
-	cfg, _, missing := g.Trust.Client(name)
+	cfg, ends, missing := g.Trust.Client(name)
 	if err := errors.Join(err, missing); err != nil {
-		return nil, nil, nil, errors.Join(err, c.Close())
+		return nil, ends, err
 	}
-	s := wire.NewClient(tcp, cfg, g.Relay.Stall)
+	cfg.NextProtos = protocols
+	c, err := dialTCP(ctx, address)
+	if err != nil {
+		return nil, ends, err
+	}
+	s = wire.NewClient(c, cfg, g.Relay.Stall)
 	if err := g.shake(ctx, s); err != nil {
-		return nil, nil, nil, errors.Join(err, c.Close())
+		return nil, ends, errors.Join(err, c.Close())
 	}
-	state := s.ConnectionState()
-	return s, c.RemoteAddr(), &state, nil
+	return s, ends, nil
 }

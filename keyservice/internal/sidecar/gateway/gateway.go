@@ -28,6 +28,8 @@ type Options struct {
 	Handshakes  int           // at once
 	Handshake   time.Duration // longest handshake, and longest time to connect
 	MaxAge      time.Duration // of a connection; 0: no limit
+
+	Tunnels *Tunnels // nil: every connection has a TLS connection of its own
 }
 
 // Observer counts.
@@ -53,6 +55,7 @@ type Gateway struct {
 	handshakes chan struct{}
 	next       atomic.Uint64
 	troubles   *gather.Gatherer[trouble]
+	tunnels    *tunnels // nil: this side opens none
 
 	ctx    context.Context //nolint:containedctx // of all connections
 	cancel context.CancelFunc
@@ -69,6 +72,9 @@ func New(o Options) *Gateway {
 	g := &Gateway{
 		Options: o, slots: make(chan struct{}, o.Connections), handshakes: make(chan struct{}, o.Handshakes),
 		ctx: ctx, cancel: cancel, conns: map[*flow.Conn]struct{}{}, troubles: gather.New[trouble](troubleWindow, troubleMost),
+	}
+	if o.Tunnels != nil && !o.TLSIn {
+		g.tunnels = newTunnels(o)
 	}
 	g.tells.Go(func() { g.tellCounted(ctx) })
 	return g

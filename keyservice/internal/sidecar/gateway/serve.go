@@ -5,6 +5,7 @@ package gateway
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"time"
 
@@ -18,21 +19,36 @@ func (g *Gateway) serve(c *net.TCPConn, route Route) {
 	conn := &flow.Conn{
 		ID: g.next.Add(1), Listener: route.Name, Broker: route.Broker, Client: c.RemoteAddr(), Local: c.LocalAddr(), Topics: g.Topics,
 	}
-	log := g.Log.With("connection", conn.ID, "listener", route.Name, "client", conn.Client.String())
 	client, upstream, err := g.connect(conn, c, route)
-	if err != nil {
+	switch {
+	case err != nil:
 		_ = c.Close()
-		g.refused(log, route.Name, conn.Client, err)
-		return
+		g.refused(g.logOf(conn), route.Name, conn.Client, err)
+	case isTunnel(conn):
+		g.serveTunnel(conn, client, c, route)
+	default:
+		g.through(conn, client, upstream, route)
+	}
+}
+
+func (g *Gateway) logOf(conn *flow.Conn) *slog.Logger {
+	return g.Log.With("connection", conn.ID, "listener", conn.Listener, "client", conn.Client.String())
+}
+
+// through is a connection whose both sides are there.
+func (g *Gateway) through(conn *flow.Conn, client, upstream wire.Stream, route Route) {
+	if g.MaxAge > 0 {
+		conn.EndAt(time.Now().Add(early(g.MaxAge)), "age")
 	}
 	if !g.enter(conn) {
 		_ = errors.Join(client.Close(), upstream.Close())
 		return
 	}
 	defer g.leave(conn)
+	log := g.logOf(conn)
 	g.Observer.Opened(route.Name)
 	log.Debug("a connection is open", "principal", conn.Principal, "upstream", conn.Upstream.String())
-	err = g.carry(conn, client, upstream, route)
+	err := g.carry(conn, client, upstream, route)
 	reason := endOf(conn, err)
 	g.Observer.Ended(route.Name, reason)
 	if err != nil {

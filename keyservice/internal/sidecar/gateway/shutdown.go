@@ -49,6 +49,7 @@ func (g *Gateway) Shutdown(ctx context.Context) {
 	}
 	g.cancel()
 	<-done
+	g.tunnels.close()
 	g.tells.Wait()
 	g.tell(true)
 }

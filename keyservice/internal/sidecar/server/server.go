@@ -52,7 +52,8 @@ type Server struct {
 // Open opens everything that the configuration names and listens. On an error nothing stays open.
 func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Server, error) {
 	ctx, stop := context.WithCancel(ctx)
-	s := &Server{stop: stop, cfg: cfg, log: log, metrics: newMetrics(), trust: trust.New(cfg.TLS.Peers), listeners: map[string]net.Listener{}}
+	s := &Server{stop: stop, cfg: cfg, log: log, metrics: newMetrics(), listeners: map[string]net.Listener{}}
+	s.trust = trust.New(cfg.TLS.Peers, s.takenProtocol())
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -72,7 +73,7 @@ func (s *Server) open(ctx context.Context) error {
 	s.gateway = gateway.New(gateway.Options{
 		Trust: s.trust, TLSIn: s.cfg.Side == config.Broker, Topics: topics, Log: s.log, Observer: s.metrics,
 		Connections: s.cfg.Limits.Connections, Handshakes: s.cfg.Limits.Handshakes,
-		Handshake: s.cfg.Limits.Handshake, MaxAge: s.cfg.Limits.MaxAge,
+		Handshake: s.cfg.Limits.Handshake, MaxAge: s.cfg.Limits.MaxAge, Tunnels: s.tunnels(),
 		Relay: relay.Options{
 			Chain:    flow.NewChain(protocol.Versions(), s.handlers(topics)...),
 			Budget:   wire.NewBudget(int64(s.cfg.Limits.Memory)),

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -25,27 +26,33 @@ type Material struct {
 
 // Source gives the TLS configurations of now. It is safe for concurrent use; make it with New.
 type Source struct {
-	peers   *policy.Principals
-	current atomic.Pointer[generation]
-	server  *tls.Config // one for all: it holds the keys of the tickets with which sessions are resumed
+	peers    *policy.Principals
+	protocol string
+	current  atomic.Pointer[generation]
+	server   *tls.Config // one for all: it holds the keys of the tickets with which sessions are resumed
 }
 
 // generation is a certificate with what belongs to it: sessions that were begun with it are not resumed with the next one.
 type generation struct {
 	client, server *tls.Config
+	chosen         *tls.Config // server, for clients that offer the protocol
 	ends           time.Time
 }
 
 // New makes one without a certificate. peers are the principals that peers must have one of; nil means that a server's name is enough,
-// and that any client whose certificate verifies is taken.
-func New(peers *policy.Principals) *Source {
-	s := &Source{peers: peers}
+// and that any client whose certificate verifies is taken. protocol, if any, is chosen with clients that offer it (ALPN); with all others none
+// is, whatever they offer.
+func New(peers *policy.Principals, protocol string) *Source {
+	s := &Source{peers: peers, protocol: protocol}
 	s.server = &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			g, err := s.valid()
-			if err != nil {
+			switch {
+			case err != nil:
 				return nil, err
+			case protocol != "" && slices.Contains(hello.SupportedProtos, protocol):
+				return g.chosen, nil
 			}
 			return g.server, nil
 		},
@@ -65,8 +72,13 @@ func (s *Source) Set(m Material) {
 	client, server := base.Clone(), base.Clone()
 	client.RootCAs, client.ClientSessionCache = m.CAs, tls.NewLRUClientSessionCache(sessions)
 	server.ClientCAs, server.ClientAuth = m.CAs, tls.RequireAndVerifyClientCert
-	s.current.Store(&generation{client, server, m.Certificate.Leaf.NotAfter})
+	chosen := server.Clone()
+	chosen.NextProtos = []string{s.protocol}
+	s.current.Store(&generation{client, server, chosen, m.Certificate.Leaf.NotAfter})
 }
+
+// Generation is another one after each Set.
+func (s *Source) Generation() any { return s.current.Load() }
 
 // Ends tells when the certificate ends; the zero time if there is none.
 func (s *Source) Ends() time.Time {

@@ -29,7 +29,7 @@ func source(t *testing.T, pki *testservice.PKI, name string, life time.Duration)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := trust.New(nil)
+	s := trust.New(nil, "")
 	s.Set(trust.Material{Certificate: certificate, CAs: cas})
 	return s
 }
@@ -168,7 +168,7 @@ func TestEnded(t *testing.T) {
 	if _, err := ended.Server().GetConfigForClient(nil); !errors.Is(err, trust.ErrEnded) {
 		t.Error(err)
 	}
-	if _, _, err := trust.New(nil).Client("localhost"); !errors.Is(err, trust.ErrEnded) {
+	if _, _, err := trust.New(nil, "").Client("localhost"); !errors.Is(err, trust.ErrEnded) {
 		t.Error(err)
 	}
 }
