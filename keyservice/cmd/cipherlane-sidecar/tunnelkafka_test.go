@@ -60,7 +60,7 @@ func tunnelsOfManyClients(t *testing.T, broker string) {
 		c := kafkaClient(t, p.bootstrap, kgo.DefaultProduceTopic("many"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 		all.Go(func() {
 			for n := range each {
-				r := &kgo.Record{Partition: int32(i % 12), Value: fmt.Appendf(nil, "%d-%d", i, n)} //nolint:gosec // small
+				r := &kgo.Record{Partition: int32(i % 12), Value: fmt.Appendf(nil, "%d-%d", i, n)}
 				if err := c.ProduceSync(within(t, time.Minute), r).FirstErr(); err != nil {
 					t.Errorf("client %d: %v", i, err)
 				}
@@ -69,7 +69,7 @@ func tunnelsOfManyClients(t *testing.T, broker string) {
 	}
 	all.Wait()
 	for i := range clients { // each reads the partition into which it wrote
-		c := kafkaClient(t, p.bootstrap, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"many": {int32(i % 12): kgo.NewOffset().AtStart()}}), //nolint:gosec // small
+		c := kafkaClient(t, p.bootstrap, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"many": {int32(i % 12): kgo.NewOffset().AtStart()}}),
 			kgo.FetchMaxWait(time.Second))
 		all.Go(func() { readOwn(t, c, i, each) })
 	}
@@ -114,7 +114,7 @@ func tunnelsWithASlowReader(t *testing.T, broker string) {
 	produce(t, kafkaClient(t, broker), "slow", 5000)
 	var slow []byte
 	for i := range int32(300) {
-		slow = append(slow, fetchAll(t, p, "slow", i)...)
+		slow = append(slow, fetchAll(t, "slow", i)...)
 	}
 	for range 5 {
 		c := dial(t, p.bootstrap)
@@ -136,7 +136,7 @@ func tunnelsWithASlowReader(t *testing.T, broker string) {
 }
 
 // fetchAll is a request for all that partition 0 holds.
-func fetchAll(t *testing.T, p pair, topic string, correlation int32) []byte {
+func fetchAll(t *testing.T, topic string, correlation int32) []byte {
 	t.Helper()
 	fetch := kmsg.NewPtrFetchRequest()
 	fetch.SetVersion(12) // with names

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/tink-crypto/tink-go/v2/tink"
 )
@@ -53,11 +54,17 @@ func (id ID) String() string { return hex.EncodeToString(id[:]) }
 // Key is a data key of 32 bytes. Every usual way to print or serialise it shows a placeholder or fails. A Key is not
 // safe for use while it is wiped. The bytes stand behind a pointer, because fmt passes Format by for a wrong verb and would
 // show what stands in the struct itself.
-type Key struct{ bytes *[Size]byte }
+type Key struct {
+	bytes *[Size]byte
+	ended *atomic.Bool // whether the key that this one is, or was cloned from, was wiped
+	clone bool
+}
+
+func newKey(bytes *[Size]byte) *Key { return &Key{bytes: bytes, ended: new(atomic.Bool)} }
 
 // Generate draws a key from the operating system's cryptographic random source [CL-API-010].
 func Generate() *Key {
-	k := &Key{new([Size]byte)}
+	k := newKey(new([Size]byte))
 	if _, err := rand.Read(k.bytes[:]); err != nil {
 		// crypto/rand documents that this cannot happen: it ends the process itself.
 		panic("the random source failed")
@@ -114,7 +121,7 @@ func fromBytes(plain []byte) (*Key, error) {
 		return nil, fmt.Errorf("%d bytes are not the %d of a data key", len(plain), Size)
 	}
 	bytes := [Size]byte(plain)
-	return &Key{&bytes}, nil
+	return newKey(&bytes), nil
 }
 
 // AppendBase64 appends the key in standard base64 (44 characters): the form in which an answer carries it.
@@ -125,11 +132,20 @@ func (k *Key) AppendBase64(dst []byte) []byte {
 // Clone gives a key that is wiped apart from this one.
 func (k *Key) Clone() *Key {
 	bytes := *k.bytes
-	return &Key{&bytes}
+	return &Key{bytes: &bytes, ended: k.ended, clone: true}
 }
 
 // Wipe overwrites the key.
-func (k *Key) Wipe() { clear(k.bytes[:]) }
+func (k *Key) Wipe() {
+	if !k.clone {
+		k.ended.Store(true)
+	}
+	clear(k.bytes[:])
+}
+
+// Held tells whether the key that this one was cloned from, by however many steps, has not been wiped: what is derived from a clone must not be
+// kept longer [CL-ENV-034].
+func (k *Key) Held() bool { return !k.ended.Load() }
 
 // Format implements fmt.Formatter for every verb: it shows a placeholder.
 func (Key) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }

@@ -53,7 +53,7 @@ func (c *Ciphers) of(e *envelope.Envelope, key *datakey.Key) (cipher.AEAD, error
 		return aead, nil
 	}
 	aead, err := key.Derive(at.prefix)
-	if err == nil {
+	if err == nil && key.Held() { // else Forget has been told already
 		c.lru.Add(at, aead)
 	}
 	return aead, err

@@ -112,7 +112,9 @@ func (e *Encryptor) begin(w *Writer, key *datakey.Key) error {
 		if s, err = newSession(w.scope, key, now); err != nil {
 			return err
 		}
-		e.sessions[w.kid] = s
+		if key.Held() { // else Forget has been told already
+			e.sessions[w.kid] = s
+		}
 	}
 	w.aead, w.next = s.aead, uint32(s.next) // #nosec G115 -- checked above
 	copy(w.nonce[:], s.random[:])
