@@ -26,6 +26,7 @@ type rawTunnel struct {
 	*http2.Framer
 
 	conn    *tls.Conn
+	taken   int // streams that were answered with 200; to be read when listen has ended
 	headers bytes.Buffer
 	encoder *hpack.Encoder
 }
@@ -70,7 +71,11 @@ func (r *rawTunnel) listen() chan string {
 				all.WriteString(" " + what)
 			}
 		}
-		decoder := hpack.NewDecoder(4096, func(h hpack.HeaderField) { say(h.Name + "=" + h.Value) })
+		decoder := hpack.NewDecoder(4096, func(h hpack.HeaderField) {
+			if say(h.Name + "=" + h.Value); h.Value == "200" {
+				r.taken++
+			}
+		})
 		for {
 			frame, err := r.ReadFrame()
 			if err != nil {
@@ -95,9 +100,10 @@ func (r *rawTunnel) listen() chan string {
 
 // [CL-SDC-045] Whatever a peer does on its tunnel costs it the stream or the tunnel, and nobody else anything.
 func TestHostileTunnels(t *testing.T) {
+	const streams = 20
 	pki := testservice.NewPKI(t)
 	far := tunnelled(t, pki, plainBroker(t, answering(make([]byte, 1000))), "tunnels: {}\n",
-		"tunnels: {streams: 20}\nlimits: {stall: 500ms, handshake: 1s}\n")
+		fmt.Sprintf("tunnels: {streams: %d}\nlimits: {stall: 500ms, handshake: 1s}\n", streams))
 	peer, address := peerTLS(t, pki), far.broker.Listeners["kafka"]
 	attacks := map[string]struct {
 		attack func(r *rawTunnel)
@@ -116,6 +122,10 @@ func TestHostileTunnels(t *testing.T) {
 		"an absurd length": {func(r *rawTunnel) {
 			_ = r.open(1)
 			_, _ = r.conn.Write([]byte{0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1})
+		}, "goaway=FRAME_SIZE_ERROR"},
+		"a frame that is a byte too long": {func(r *rawTunnel) {
+			_ = r.open(1)
+			_, _ = r.conn.Write([]byte{0, 0x40, 1, 0, 0, 0, 0, 0, 1})
 		}, "goaway=FRAME_SIZE_ERROR"},
 		"half a frame": {func(r *rawTunnel) {
 			_ = r.open(1)
@@ -167,6 +177,9 @@ func TestHostileTunnels(t *testing.T) {
 				time.AfterFunc(2*time.Second, func() { _ = r.conn.CloseWrite() })
 				if got := <-said; !strings.Contains(got, c.want) || strings.Contains(got, "NOT CLOSED") {
 					t.Errorf("the sidecar said%s; want %q", got, c.want)
+				}
+				if name == "streams without end" && r.taken != streams {
+					t.Errorf("%d streams were taken", r.taken)
 				}
 				if err := exchange(good, 3); err != nil {
 					t.Error("another connection:", err)
