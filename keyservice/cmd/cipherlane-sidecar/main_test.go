@@ -57,7 +57,6 @@ type pair struct {
 	client, broker *testservice.Sidecar
 	bootstrap      string
 	base           int // of the ports that clients are told
-	farBase        int // of those that the sidecar before the brokers tells
 }
 
 // startPair puts both before brokers in plaintext. Extra is added to both configurations.
@@ -69,12 +68,11 @@ func startPair(t *testing.T, pki *testservice.PKI, brokers, extra string) pair {
 // startTwo is startPair with something else for each side.
 func startTwo(t *testing.T, pki *testservice.PKI, brokers, near, far string) pair {
 	t.Helper()
-	farBase := freeRange(t, 10)
 	broker := testservice.StartSidecar(t, fmt.Sprintf("side: broker\nkafka: {listen: '127.0.0.1:0', upstream: %s, brokers: {base_port: %d}}\nadmin_listen: 127.0.0.1:0\n%s%s",
-		list(brokers), farBase, tlsPart(t, pki, "broker-side"), far))
+		list(brokers), freeRange(t, 10), tlsPart(t, pki, "broker-side"), far))
 	base := freeRange(t, 10)
 	client := startClientSide(t, pki, broker.Listeners["kafka"], base, near)
-	return pair{client, broker, client.Listeners["kafka"], base, farBase}
+	return pair{client, broker, client.Listeners["kafka"], base}
 }
 
 func startClientSide(t *testing.T, pki *testservice.PKI, upstream string, base int, extra string) *testservice.Sidecar {

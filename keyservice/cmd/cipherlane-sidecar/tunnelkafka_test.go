@@ -22,18 +22,20 @@ import (
 // TestTunnelsToABroker has one broker for all, as starting one takes longer than the tests.
 func TestTunnelsToABroker(t *testing.T) {
 	broker := testservice.StartBroker(t, "many:12,slow:1,grown:1,renewed:3,restarted:3")
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, string)
-	}{
-		{"100 clients", tunnelsOfManyClients},
-		{"a slow reader", tunnelsWithASlowReader},
-		{"a client that grows", tunnelsWithAClientThatGrows},
-		{"a certificate is renewed", tunnelsOfRenewedCertificates},
-		{"sidecars restart under load", tunnelsOfRestartedSidecars},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, broker) })
-	}
+	t.Run("100 clients", func(t *testing.T) { tunnelsOfManyClients(t, broker) })
+	t.Run("a slow reader", func(t *testing.T) { tunnelsWithASlowReader(t, broker) })
+	t.Run("at once", func(t *testing.T) { // they wait for most of their time
+		for name, run := range map[string]func(*testing.T, string){
+			"a client that grows":         tunnelsWithAClientThatGrows,
+			"a certificate is renewed":    tunnelsOfRenewedCertificates,
+			"sidecars restart under load": tunnelsOfRestartedSidecars,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				run(t, broker)
+			})
+		}
+	})
 }
 
 // [CL-SDC-040] 100 clients produce and consume over no more than four TLS connections to an address, and get what was produced.
@@ -43,15 +45,11 @@ func tunnelsOfManyClients(t *testing.T, broker string) {
 	p := tunnelled(t, testservice.NewPKI(t), broker, "tunnels: {connections: 4, streams: 120}\n", "tunnels: {streams: 120}\n")
 	var most atomic.Int64
 	watching, stop := context.WithCancel(t.Context())
-	ports := []int{portOf(t, p.broker.Listeners["kafka"])}
-	for i := range 10 {
-		ports = append(ports, p.farBase+i)
-	}
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
 		for watching.Err() == nil {
-			most.Store(max(most.Load(), int64(accepted(t, ports...))))
+			most.Store(max(most.Load(), int64(accepted(t, p.broker))))
 			time.Sleep(10 * time.Millisecond)
 		}
 	}()
