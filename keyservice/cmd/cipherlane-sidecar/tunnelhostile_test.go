@@ -72,7 +72,8 @@ func (r *rawTunnel) listen() chan string {
 			}
 		}
 		decoder := hpack.NewDecoder(4096, func(h hpack.HeaderField) {
-			if say(h.Name + "=" + h.Value); h.Value == "200" {
+			say(h.Name + "=" + h.Value)
+			if h.Value == "200" {
 				r.taken++
 			}
 		})
