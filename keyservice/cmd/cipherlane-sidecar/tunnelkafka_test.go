@@ -119,12 +119,11 @@ func tunnelsWithASlowReader(t *testing.T, broker string) {
 		_ = c.SetDeadline(time.Time{})
 		go func() { _, _ = c.Write(slow) }()
 	}
-	time.Sleep(time.Second)
-	before := figure(t, p.client, `cipherlane_sidecar_tunnel_bytes_total{direction="in"}`)
-	time.Sleep(500 * time.Millisecond)
-	if now := figure(t, p.client, `cipherlane_sidecar_tunnel_bytes_total{direction="in"}`); now != before || before == 0 {
-		t.Errorf("the slow readers are not stuck: %d, then %d bytes", before, now)
-	}
+	eventually(t, "the slow readers to be stuck", func() bool {
+		before := figure(t, p.client, `cipherlane_sidecar_tunnel_bytes_total{direction="in"}`)
+		time.Sleep(500 * time.Millisecond)
+		return before > 0 && figure(t, p.client, `cipherlane_sidecar_tunnel_bytes_total{direction="in"}`) == before
+	})
 	began := time.Now()
 	produce(t, kafkaClient(t, p.bootstrap), "slow", 500)
 	consume(t, kafkaClient(t, p.bootstrap, kgo.ConsumeTopics("slow")), 5000)
