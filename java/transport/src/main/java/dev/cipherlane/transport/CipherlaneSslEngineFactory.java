@@ -2,23 +2,16 @@ package dev.cipherlane.transport;
 
 import dev.cipherlane.CipherlaneException;
 import dev.cipherlane.Configuration;
-import dev.cipherlane.ErrorCode;
 import dev.cipherlane.SharedIdentity;
 import dev.cipherlane.identity.Credentials;
 import dev.cipherlane.identity.Identity;
-import dev.cipherlane.identity.TlsContexts;
 import dev.cipherlane.keys.LeaseClock;
-import dev.cipherlane.transport.engine.EngineKind;
 import dev.cipherlane.transport.engine.TlsEngines;
-import java.security.GeneralSecurityException;
 import java.security.KeyStore;
-import java.util.Collection;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import javax.net.ssl.SSLEngine;
 import javax.net.ssl.SSLParameters;
-import org.apache.kafka.common.config.SslConfigs;
 import org.apache.kafka.common.security.auth.SslEngineFactory;
 
 /**
@@ -30,18 +23,11 @@ import org.apache.kafka.common.security.auth.SslEngineFactory;
  * <p>Both sides show a certificate, whatever {@code ssl.client.auth} says. Thread-safe.
  */
 public final class CipherlaneSslEngineFactory implements SslEngineFactory {
-  private static final Set<String> PROTOCOLS = Set.of("TLSv1.3", "TLSv1.2");
-
-  /** What makes engines for one certificate. */
-  private record Made(Credentials credentials, TlsEngines engines) {}
-
   private final LeaseClock clock = LeaseClock.system();
-  private Configuration configuration;
-  private EngineKind kind;
-  private String[] protocols;
-  private String[] cipherSuites;
+  private EngineSettings settings;
   private Identity identity;
-  private volatile Made made;
+  private CurrentEngines clients;
+  private CurrentEngines servers;
 
   /**
    * Reads the settings, and starts to ask for a certificate where it is to be renewed.
@@ -49,98 +35,39 @@ public final class CipherlaneSslEngineFactory implements SslEngineFactory {
    * @throws CipherlaneException {@code configuration-invalid}
    */
   @Override
-  public void configure(Map<String, ?> settings) {
-    configuration = Configuration.of(settings);
-    kind = kind(settings);
-    protocols = protocols(settings);
-    List<String> suites = list(settings.get(SslConfigs.SSL_CIPHER_SUITES_CONFIG));
-    cipherSuites = suites.isEmpty() ? null : suites.toArray(String[]::new);
+  public void configure(Map<String, ?> given) {
+    Configuration configuration = Configuration.of(given);
+    settings = EngineSettings.of(given, configuration.peers());
     identity = SharedIdentity.of(configuration);
+    clients = new CurrentEngines(this::unshared);
+    servers = new CurrentEngines(now -> SharedEngines.of(now, settings));
   }
 
-  private static EngineKind kind(Map<String, ?> settings) {
-    Object given = settings.get(Configuration.TLS_ENGINE);
-    try {
-      return EngineKind.of(given == null ? EngineKind.AUTO.toString() : given.toString().strip());
-    } catch (IllegalArgumentException e) {
-      throw new CipherlaneException(ErrorCode.CONFIGURATION_INVALID, e.getMessage(), e);
-    }
-  }
-
-  private static String[] protocols(Map<String, ?> settings) {
-    List<String> given = list(settings.get(SslConfigs.SSL_ENABLED_PROTOCOLS_CONFIG));
-    List<String> wanted = given.isEmpty() ? List.of("TLSv1.3", "TLSv1.2") : given;
-    if (!PROTOCOLS.containsAll(wanted)) {
-      throw new CipherlaneException(
-          ErrorCode.CONFIGURATION_INVALID,
-          "setting " + SslConfigs.SSL_ENABLED_PROTOCOLS_CONFIG + ": takes TLSv1.3 and TLSv1.2");
-    }
-    return wanted.toArray(String[]::new);
-  }
-
-  private static List<String> list(Object value) {
-    if (value instanceof Collection<?> all) {
-      return all.stream().map(Object::toString).toList();
-    }
-    String text = value == null ? "" : value.toString().strip();
-    return text.isEmpty() ? List.of() : List.of(text.split("\\s*,\\s*"));
+  /**
+   * A client has its sessions to itself: BoringSSL's cache would resume one for which the host's
+   * name was not checked, where it is to be.
+   */
+  private CurrentEngines.Made unshared(Credentials now) {
+    TlsEngines engines = settings.engines(now);
+    return new CurrentEngines.Made(now, engines, engines::close);
   }
 
   @Override
   public SSLEngine createClientSslEngine(String host, int port, String endpointIdentification) {
-    SSLParameters parameters = parameters();
+    SSLParameters parameters = settings.parameters();
     parameters.setEndpointIdentificationAlgorithm(endpointIdentification);
-    Made now = engines();
-    SSLEngine engine = now.engines().client(host, port, parameters);
-    return new EndingEngine(engine, new ConnectionEnd(clock, now.credentials().endsAt(), true));
+    Credentials now = identity.credentials();
+    SSLEngine engine = clients.of(now).client(host, port, parameters);
+    return new EndingEngine(engine, new ConnectionEnd(clock, now.endsAt(), true));
   }
 
   @Override
   public SSLEngine createServerSslEngine(String host, int port) {
-    SSLParameters parameters = parameters();
+    SSLParameters parameters = settings.parameters();
     parameters.setNeedClientAuth(true);
-    Made now = engines();
-    SSLEngine engine = now.engines().server(host, port, parameters);
-    return new EndingEngine(engine, new ConnectionEnd(clock, now.credentials().endsAt(), false));
-  }
-
-  private SSLParameters parameters() {
-    return new SSLParameters(cipherSuites, protocols);
-  }
-
-  /** One maker for each certificate, so that no session outlives the one it was made with. */
-  private Made engines() {
     Credentials now = identity.credentials();
-    Made last = made;
-    return last != null && last.credentials() == now ? last : renewed(now);
-  }
-
-  private synchronized Made renewed(Credentials now) {
-    if (made != null && made.credentials() == now) {
-      return made;
-    }
-    try {
-      Made next =
-          new Made(
-              now,
-              TlsEngines.create(
-                  TlsContexts.keyManager(now),
-                  new PeerTrust(
-                      TlsContexts.trustManager(now.trust().peers()), configuration.peers()),
-                  kind));
-      closeEngines();
-      made = next;
-      return next;
-    } catch (GeneralSecurityException e) {
-      throw new CipherlaneException(
-          ErrorCode.CONFIGURATION_INVALID, "this certificate cannot be used for TLS", e);
-    }
-  }
-
-  private synchronized void closeEngines() {
-    if (made != null) {
-      made.engines().close();
-    }
+    SSLEngine engine = servers.of(now).server(host, port, parameters);
+    return new EndingEngine(engine, new ConnectionEnd(clock, now.endsAt(), false));
   }
 
   /** Never: a renewed certificate needs no new factory. */
@@ -170,7 +97,8 @@ public final class CipherlaneSslEngineFactory implements SslEngineFactory {
   public void close() {
     if (identity != null) {
       identity.close();
+      clients.close();
+      servers.close();
     }
-    closeEngines();
   }
 }

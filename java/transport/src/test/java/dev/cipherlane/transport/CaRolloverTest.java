@@ -10,7 +10,6 @@ import dev.cipherlane.identity.Identity;
 import dev.cipherlane.identity.TlsContexts;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.cert.X509Certificate;
@@ -102,19 +101,12 @@ class CaRolloverTest {
 
   /** Waits until broker and client have each got a certificate. */
   private static void allRenewed(Tls tls) throws Exception {
-    long broker = issued(tls, "broker");
-    long writer = issued(tls, "writer");
-    while (issued(tls, "broker") == broker || issued(tls, "writer") == writer) {
+    long broker = tls.issued("broker");
+    long writer = tls.issued("writer");
+    while (tls.issued("broker") == broker || tls.issued("writer") == writer) {
       Thread.sleep(100);
     }
     Thread.sleep(500); // until what was given is in use
-  }
-
-  private static long issued(Tls tls, String name) throws IOException {
-    return Files.readAllLines(tls.service().auditFile()).stream()
-        .filter(line -> line.contains("\"" + Tls.DOMAIN + name + "\""))
-        .filter(line -> line.contains("\"serial\""))
-        .count();
   }
 
   private static X500Principal issuer(X509Certificate certificate) {

@@ -13,10 +13,13 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.acl.AclPermissionType;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.resource.PatternType;
 import org.apache.kafka.common.resource.ResourcePattern;
 import org.apache.kafka.common.resource.ResourceType;
@@ -44,15 +47,15 @@ record Tls(Path folder, KeyServiceProcess service, BrokerProcess broker) impleme
     return start(folder, "15s");
   }
 
-  /** With certificates of another life. */
-  static Tls start(Path folder, String lifetime) throws IOException {
+  /** With certificates of another life, and with more options of the broker. */
+  static Tls start(Path folder, String lifetime, String... options) throws IOException {
     KeyServiceProcess service =
         KeyServiceProcess.start(
             folder,
             POLICY.formatted(lifetime),
             "certificates: {ca: embedded, bootstrap_tokens: true}");
     try {
-      return new Tls(folder, service, broker(folder, service));
+      return new Tls(folder, service, broker(folder, service, List.of(options)));
     } catch (IOException e) {
       service.close();
       throw e;
@@ -77,7 +80,19 @@ record Tls(Path folder, KeyServiceProcess service, BrokerProcess broker) impleme
     return this;
   }
 
-  private static BrokerProcess broker(Path folder, KeyServiceProcess service) throws IOException {
+  /** Waits until the broker has taken it over, before which it may refuse another change. */
+  static void alter(Admin admin, String name, String value) throws Exception {
+    var broker = new ConfigResource(ConfigResource.Type.BROKER, "1");
+    var change = new AlterConfigOp(new ConfigEntry(name, value), AlterConfigOp.OpType.SET);
+    admin.incrementalAlterConfigs(Map.of(broker, List.of(change))).all().get();
+    ConfigEntry now;
+    do {
+      now = admin.describeConfigs(List.of(broker)).all().get().get(broker).get(name);
+    } while (now == null || !value.equals(now.value()));
+  }
+
+  private static BrokerProcess broker(Path folder, KeyServiceProcess service, List<String> more)
+      throws IOException {
     Map<String, Object> settings = identity(folder, service, "broker");
     settings.put("ssl.engine.factory.class", CipherlaneSslEngineFactory.class.getName());
     settings.put("cipherlane.tls.server.names", "127.0.0.1");
@@ -86,7 +101,7 @@ record Tls(Path folder, KeyServiceProcess service, BrokerProcess broker) impleme
     settings.put(
         "authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer");
     settings.put("super.users", "User:" + DOMAIN + "broker;User:ANONYMOUS");
-    List<String> options = new ArrayList<>();
+    List<String> options = new ArrayList<>(more);
     options.addAll(List.of("--listener", "TLS:SSL", "--listener", "CONTROLLER:SSL"));
     options.addAll(List.of("--topics", "claims:1"));
     settings.forEach((name, value) -> options.addAll(List.of("--set", name + "=" + value)));
@@ -100,6 +115,7 @@ record Tls(Path folder, KeyServiceProcess service, BrokerProcess broker) impleme
         .filter(
             entry ->
                 entry.contains("gson")
+                    || entry.contains("netty") // for BoringSSL
                     || entry.endsWith("core/target/classes")
                     || entry.endsWith("transport/target/classes")
                     || (entry.contains("cipherlane-core") && !entry.contains("tests")))
@@ -113,11 +129,23 @@ record Tls(Path folder, KeyServiceProcess service, BrokerProcess broker) impleme
     Map<String, Object> settings = new HashMap<>(service.settings("producer"));
     settings.remove("cipherlane.keyservice.tls.certificate");
     settings.remove("cipherlane.keyservice.tls.key");
-    String json = service.operate("token", "create", DOMAIN + name, "--json");
-    String token = JsonParser.parseString(json).getAsJsonObject().get("token").getAsString();
     Path file = Files.createTempFile(folder, "token-", "");
-    settings.put("cipherlane.identity.token.file", Files.writeString(file, token).toString());
+    Files.writeString(file, token(service, name));
+    settings.put("cipherlane.identity.token.file", file.toString());
     return settings;
+  }
+
+  private static String token(KeyServiceProcess service, String name) throws IOException {
+    String json = service.operate("token", "create", DOMAIN + name, "--json");
+    return JsonParser.parseString(json).getAsJsonObject().get("token").getAsString();
+  }
+
+  /** How many certificates a principal has been given. */
+  long issued(String name) throws IOException {
+    return Files.readAllLines(service.auditFile()).stream()
+        .filter(line -> line.contains("\"" + DOMAIN + name + "\""))
+        .filter(line -> line.contains("\"serial\""))
+        .count();
   }
 
   /** Settings of a client of any kind. */

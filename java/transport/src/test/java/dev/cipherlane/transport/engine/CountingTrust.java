@@ -7,15 +7,17 @@ import javax.net.ssl.SSLEngine;
 import javax.net.ssl.X509ExtendedTrustManager;
 
 /** Counts how often an engine has a peer's certificate verified. */
-final class CountingTrust extends EngineTrust {
+public final class CountingTrust extends EngineTrust {
   private final X509ExtendedTrustManager delegate;
   private final AtomicInteger checks = new AtomicInteger();
 
-  CountingTrust(X509ExtendedTrustManager delegate) {
+  /** Has another one decide. */
+  public CountingTrust(X509ExtendedTrustManager delegate) {
     this.delegate = delegate;
   }
 
-  int checks() {
+  /** How often so far. */
+  public int checks() {
     return checks.get();
   }
 

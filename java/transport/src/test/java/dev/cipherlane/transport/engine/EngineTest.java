@@ -298,7 +298,7 @@ class EngineTest {
     }
   }
 
-  private static void carryOneFrameEach(Pair pair) throws SSLException {
+  static void carryOneFrameEach(Pair pair) throws SSLException {
     byte[] frame = frame(50);
     assertThat(pair.transfer(pair.server, ByteBuffer.wrap(frame))).isEqualTo(frame);
     assertThat(pair.transfer(pair.client, ByteBuffer.wrap(frame))).isEqualTo(frame);

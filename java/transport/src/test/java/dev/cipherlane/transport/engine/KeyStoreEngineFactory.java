@@ -4,10 +4,12 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.KeyStore;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import javax.net.ssl.SSLEngine;
 import javax.net.ssl.SSLParameters;
+import org.apache.kafka.common.config.SslConfigs;
 import org.apache.kafka.common.security.auth.SslEngineFactory;
 
 /**
@@ -16,16 +18,23 @@ import org.apache.kafka.common.security.auth.SslEngineFactory;
  * cipherlane.tls.engine}.
  */
 public class KeyStoreEngineFactory implements SslEngineFactory {
-  private static final String[] PROTOCOLS = {"TLSv1.3", "TLSv1.2"};
-
   private TlsEngines engines;
+  private String[] protocols;
 
   @Override
   public void configure(Map<String, ?> configs) {
+    protocols =
+        ((List<?>) configs.get(SslConfigs.SSL_ENABLED_PROTOCOLS_CONFIG))
+            .stream().map(Object::toString).toArray(String[]::new);
+    engines = engines(configs);
+  }
+
+  /** Gives the engines that settings ask for. */
+  TlsEngines engines(Map<String, ?> configs) {
     Object kind = configs.get(EngineKind.SETTING);
     try {
       Keys keys = Keys.load(Path.of((String) configs.get("ssl.keystore.location")));
-      engines = engines(keys, kind == null ? EngineKind.AUTO : EngineKind.of((String) kind));
+      return engines(keys, kind == null ? EngineKind.AUTO : EngineKind.of((String) kind));
     } catch (IOException | GeneralSecurityException e) {
       throw new IllegalStateException(e);
     }
@@ -38,14 +47,14 @@ public class KeyStoreEngineFactory implements SslEngineFactory {
 
   @Override
   public SSLEngine createClientSslEngine(String host, int port, String endpointIdentification) {
-    SSLParameters parameters = new SSLParameters(null, PROTOCOLS);
+    SSLParameters parameters = new SSLParameters(null, protocols);
     parameters.setEndpointIdentificationAlgorithm(endpointIdentification);
     return engines.client(host, port, parameters);
   }
 
   @Override
   public SSLEngine createServerSslEngine(String host, int port) {
-    SSLParameters parameters = new SSLParameters(null, PROTOCOLS);
+    SSLParameters parameters = new SSLParameters(null, protocols);
     parameters.setNeedClientAuth(true);
     return engines.server(host, port, parameters);
   }

@@ -48,9 +48,13 @@ final class Pair {
   }
 
   Pair(TlsEngines clients, TlsEngines servers, String protocol, int portion) {
+    this(client(clients, protocol), server(servers, protocol), portion);
+  }
+
+  Pair(SSLEngine client, SSLEngine server, int portion) {
     this.portion = portion;
-    client = new Side(client(clients, protocol));
-    server = new Side(server(servers, protocol));
+    this.client = new Side(client);
+    this.server = new Side(server);
   }
 
   /** As a client makes it that checks the name of its server. */
