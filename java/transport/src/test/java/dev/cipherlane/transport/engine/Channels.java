@@ -56,7 +56,7 @@ final class Channels implements AutoCloseable {
 
   Channels handshake() throws IOException {
     long end = System.currentTimeMillis() + HANDSHAKE_MS;
-    while (!bothHandshake()) {
+    while (!step()) {
       if (System.currentTimeMillis() > end) {
         throw new IOException("no end of the handshake");
       }
@@ -64,7 +64,8 @@ final class Channels implements AutoCloseable {
     return this;
   }
 
-  private boolean bothHandshake() throws IOException {
+  /** Lets each go on once; tells whether both are ready. */
+  boolean step() throws IOException {
     boolean clientReady = client.handshake();
     return server.handshake() && clientReady;
   }

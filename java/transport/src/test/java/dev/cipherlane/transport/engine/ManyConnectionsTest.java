@@ -2,12 +2,15 @@ package dev.cipherlane.transport.engine;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.netty.util.IllegalReferenceCountException;
 import java.io.IOException;
 import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import javax.net.ssl.SSLParameters;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -38,6 +41,30 @@ class ManyConnectionsTest {
       if (kind == EngineKind.BORINGSSL) {
         assertThat(resident() - resident).as("resident memory").isLessThan(ALLOWED);
       }
+    }
+  }
+
+  /** An engine keeps alive what made it, so that is free once each is, however it ended. */
+  @Test
+  void freeAllNativeMemory() throws Exception {
+    TlsEngines clients = Pair.CLIENT.engines(EngineKind.BORINGSSL);
+    TlsEngines servers = Pair.SERVER.engines(EngineKind.BORINGSSL);
+    connect(clients, servers, 40);
+    clients.close();
+    servers.close();
+    for (TlsEngines each : List.of(clients, servers)) {
+      for (int i = 0; i < 20 && !freed(each); i++) {
+        heap();
+      }
+      assertThat(freed(each)).isTrue();
+    }
+  }
+
+  private static boolean freed(TlsEngines engines) {
+    try {
+      return engines.server("127.0.0.1", 40_000, new SSLParameters()) == null;
+    } catch (IllegalReferenceCountException e) {
+      return true;
     }
   }
 
