@@ -1,58 +1,39 @@
-// `make -C java bench-transport`: what TLS costs a producer, a consumer and their broker.
+// `make bench-transport PARTS=Transport`: what TLS costs clients and brokers by record.
 package dev.cipherlane.benchmarks;
 
-import dev.cipherlane.testing.BrokerProcess;
-import dev.cipherlane.transport.engine.KeyFiles;
-import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.Collections;
-import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 
 /**
- * Runs Kafka's own performance tools through one broker's listeners, one for each row, and reports
- * CPU microseconds per record of client and broker; and the taxes: what each TLS costs over
- * plaintext. One connection, {@code acks=1}; runs are interleaved and change their order with each
- * round.
+ * Producers and consumers through a broker's listeners, one for each row, over one or many
+ * connections; and producers that wait for all of three brokers ({@code acks=all}), which copy over
+ * the row's TLS too. Reports CPU microseconds per record of client and brokers; and the taxes: what
+ * each TLS costs over plaintext.
+ *
+ * <p>One connection is Kafka's own performance tool, which connects anew for each run; many are
+ * clients of one Java machine that stay connected, so that handshakes are not part of the figure.
  */
 public final class BenchTransport {
-  private static final int ROUNDS = Integer.getInteger("rounds", 5);
-  private static final int WARM_UPS = Integer.getInteger("warmups", 3);
-  private static final String OPERATION = System.getProperty("operation", "");
-  private static final int SIZE = Integer.getInteger("size", 0);
-  private static final int PAYLOADS = 200;
-  private static final List<String> BROKER_FLAGS = List.of("-Xms1g", "-Xmx1g", "-XX:+UseG1GC");
-
-  /** Records of a run by their size in bytes. */
-  private static final Map<Integer, Integer> RECORDS =
-      new TreeMap<>(
-          Map.of(128, 1_500_000, 512, 600_000, 1_024, 400_000, 10_240, 50_000, 512_000, 1_000));
+  // The Java machines of clients are new for each number of connections and operation.
+  private static final int WARM_UPS = Integer.getInteger("warmups", 4);
+  private static final int WARM_UPS_OF_NEXT_SIZE = Math.min(1, WARM_UPS);
+  private static final String MAX_REQUEST = "2000000";
 
   private final Path folder;
-  private final Path keys;
-  private final BrokerProcess broker;
-  private final Report report;
+  private final List<TransportRow> chosen;
+  private final Report report =
+      new Report("java-transport", "cpu_us_per_record", Rounds.COUNT, Choice.notes());
 
-  private BenchTransport(Path folder, Path keys, BrokerProcess broker) throws IOException {
+  private BenchTransport(Path folder, List<TransportRow> chosen) throws IOException {
     this.folder = folder;
-    this.keys = keys;
-    this.broker = broker;
-    this.report =
-        new Report(
-            "java-transport",
-            "cpu_us_per_record",
-            ROUNDS,
-            Map.of("engine", System.getProperty("engine", "auto"), "acks", "1"));
+    this.chosen = chosen;
   }
 
   /**
@@ -62,105 +43,135 @@ public final class BenchTransport {
    * @throws IOException if a process cannot be started or ends early
    */
   public static void main(String[] args) throws IOException {
+    List<TransportRow> rows =
+        TransportRow.chosen(
+            TransportRow.PLAINTEXT,
+            TransportRow.JDK_TLS,
+            TransportRow.NETTY,
+            TransportRow.WILDFLY,
+            TransportRow.CIPHERLANE_TLS);
     Path folder = Files.createTempDirectory("cipherlane-bench-");
-    KeyFiles keys = KeyFiles.write(folder);
-    List<String> options = new ArrayList<>(List.of("--topics", topics()));
-    options.addAll(List.of("--set", "log.retention.bytes=536870912"));
-    options.addAll(List.of("--set", "log.segment.bytes=134217728"));
-    TransportRow.chosen().forEach(row -> options.addAll(row.listener(keys.server())));
-    try (var broker = BrokerProcess.start(engines(), BROKER_FLAGS, options)) {
-      new BenchTransport(folder, keys.client(), broker).run();
+    try {
+      new BenchTransport(folder, rows).run();
     } finally {
       Settings.delete(folder);
     }
   }
 
-  /** What the broker needs besides its own. */
-  private static List<Path> engines() {
-    return Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
-        .filter(jar -> jar.matches(".*(cipherlane-(core|transport)|netty-|bcp|gson).*"))
-        .map(Path::of)
-        .toList();
-  }
-
-  private static Stream<Integer> sizes() {
-    return RECORDS.keySet().stream().filter(size -> SIZE == 0 || SIZE == size);
-  }
-
-  private static String topics() {
-    return sizes()
-        .flatMap(size -> Stream.of("produce", "consume").map(verb -> topic(verb, size) + ":1"))
-        .collect(Collectors.joining(","));
-  }
-
-  private static String topic(String verb, int size) {
-    return "transport-" + verb + "-" + size;
-  }
-
   private void run() throws IOException {
-    for (String verb : List.of("produce", "consume")) {
-      if (OPERATION.isEmpty() || OPERATION.equals(verb)) {
-        measureAll(verb);
+    for (String acks : TransportCase.chosenAcks()) {
+      for (int connections : TransportCase.chosenConnections(acks)) {
+        List<List<TransportCase>> groups =
+            TransportCase.chosenOperations(acks).stream()
+                .map(operation -> TransportCase.chosen(operation, connections, acks))
+                .filter(cases -> !cases.isEmpty())
+                .toList();
+        if (!groups.isEmpty()) {
+          measureAll(groups);
+        }
       }
     }
     report.write();
   }
 
-  /** With Java machines of their own: what a client did before has shaped its code. */
-  private void measureAll(String verb) throws IOException {
-    Map<TransportRow, ClientProcess> clients = new EnumMap<>(TransportRow.class);
-    try {
-      for (TransportRow row : TransportRow.chosen()) {
-        clients.put(row, ClientProcess.start(broker.pid()));
+  /** With brokers of their own. */
+  private void measureAll(List<List<TransportCase>> groups) throws IOException {
+    List<String> topics =
+        List.of(
+            "--topics",
+            groups.stream()
+                .flatMap(List::stream)
+                .map(each -> each.topic() + ":1")
+                .collect(Collectors.joining(",")));
+    TransportCase first = groups.get(0).get(0);
+    List<TransportRow> rows = rows(first);
+    try (RowBrokers brokers =
+        first.onThree()
+            ? RowBrokers.clusters(folder, rows, topics)
+            : RowBrokers.shared(folder, rows, "2g", topics)) {
+      for (List<TransportCase> cases : groups) {
+        measureGroup(cases, rows, brokers);
       }
-      for (int size : sizes().toList()) {
-        add(verb + "/" + size + "B/1conn", measure(verb, size, clients));
+    }
+  }
+
+  /**
+   * WildFly's engine is measured over one connection, unless it is asked for: with 64, some request
+   * of a run waits until Kafka gives it up after half a minute and sends it again.
+   */
+  private List<TransportRow> rows(TransportCase first) {
+    boolean all = (first.connections() == 1 && !first.onThree()) || Choice.made("row");
+    return chosen.stream().filter(row -> all || row != TransportRow.WILDFLY).toList();
+  }
+
+  private void measureGroup(List<TransportCase> cases, List<TransportRow> rows, RowBrokers brokers)
+      throws IOException {
+    try (var clients = new RowClients<>(rows, brokers::pids)) {
+      for (TransportRow row : rows) {
+        open(cases.get(0), clients.of(row), configuration(cases.get(0), row, brokers));
       }
-    } finally {
-      for (ClientProcess client : clients.values()) {
-        client.close();
+      for (TransportCase each : cases) {
+        int warmUps = each.equals(cases.get(0)) ? WARM_UPS : WARM_UPS_OF_NEXT_SIZE;
+        add(each.name(), measure(each, rows, clients, warmUps));
       }
+    }
+  }
+
+  private static void open(TransportCase each, ClientProcess client, Path configuration)
+      throws IOException {
+    if (each.connections() > 1) {
+      System.err.println("opening " + each.connections() + ": " + configuration.getFileName());
+      client.tell("open " + each.operation() + " " + each.connections() + " " + configuration);
     }
   }
 
   private Map<String, List<Map<String, Double>>> measure(
-      String verb, int size, Map<TransportRow, ClientProcess> clients) throws IOException {
-    Path payload = Settings.payload(folder, size, PAYLOADS);
-    int records = RECORDS.get(size);
-    if (verb.equals("consume")) {
-      String fill = command("produce", topic(verb, size), TransportRow.PLAINTEXT, records, payload);
-      clients.get(TransportRow.PLAINTEXT).run(fill, records);
+      TransportCase each, List<TransportRow> rows, RowClients<TransportRow> clients, int warmUps)
+      throws IOException {
+    Path payload = Settings.payload(folder, each.size());
+    if (each.consumes()) {
+      clients.of(rows.get(0)).tell(fillCommand(each, payload));
     }
-    Map<String, List<Map<String, Double>>> runs = new LinkedHashMap<>();
-    clients.keySet().forEach(row -> runs.put(row.label(), new ArrayList<>()));
-    List<TransportRow> order = new ArrayList<>(clients.keySet());
-    for (int round = -WARM_UPS; round < ROUNDS; round++) {
-      Collections.rotate(order, 1);
-      for (TransportRow row : order) {
-        String command = command(verb, topic(verb, size), row, records, payload);
-        BenchKafka.Run run = clients.get(row).run(command, records);
-        progress(verb, size, row, round, run);
-        if (round >= 0) {
-          runs.get(row.label()).add(run.figures());
-        }
-      }
-    }
-    return runs;
+    // Those that stay connected connect in their first run.
+    int first = each.connections() > 1 ? Math.max(1, warmUps) : warmUps;
+    return Rounds.measure(
+        each.name(),
+        rows,
+        first,
+        row -> clients.of(row).run(command(each, row, payload), each.records()).figures());
   }
 
-  private String command(String verb, String topic, TransportRow row, int records, Path payload)
-      throws IOException {
-    Map<String, String> settings = row.client(keys);
-    String bootstrap =
-        row == TransportRow.PLAINTEXT ? broker.bootstrap() : broker.bootstrap(row.name());
-    settings.put("bootstrap.servers", bootstrap);
-    if (verb.equals("produce")) {
-      settings.put("acks", "1");
-      settings.put("max.request.size", "2000000");
-    }
-    Path file = Settings.write(folder.resolve(verb + "-" + row.label() + ".properties"), settings);
+  private String command(TransportCase each, TransportRow row, Path payload) {
+    String topic = each.topic();
+    String records = String.valueOf(each.records());
+    return each.connections() > 1
+        ? String.join(" ", "run", topic, records, payload.toString())
+        : String.join(" ", each.operation(), topic, records, file(each, row), payload.toString());
+  }
+
+  /** What is there to be consumed is produced without TLS. */
+  private String fillCommand(TransportCase each, Path payload) {
     return String.join(
-        " ", verb, topic, String.valueOf(records), file.toString(), payload.toString());
+        " ",
+        "produce",
+        each.topic(),
+        String.valueOf(each.stored()),
+        file(each, TransportRow.PLAINTEXT),
+        payload.toString());
+  }
+
+  private String file(TransportCase each, TransportRow row) {
+    return folder.resolve(each.operation() + "-" + row.label() + ".properties").toString();
+  }
+
+  private Path configuration(TransportCase each, TransportRow row, RowBrokers brokers)
+      throws IOException {
+    Map<String, String> settings = new TreeMap<>(brokers.client(row));
+    if (!each.consumes()) {
+      settings.put("acks", each.acks());
+      settings.put("max.request.size", MAX_REQUEST);
+    }
+    return Settings.write(Path.of(file(each, row)), settings);
   }
 
   private void add(String name, Map<String, List<Map<String, Double>>> runs) {
@@ -187,18 +198,5 @@ public final class BenchTransport {
                     Report.VALUE,
                     tls.get(i).get(Report.VALUE) - plaintext.get(i).get(Report.VALUE)))
         .toList();
-  }
-
-  private static void progress(
-      String verb, int size, TransportRow row, int round, BenchKafka.Run run) {
-    System.err.printf(
-        "%-8s %7d B  %-14s %s  client %6.2f  broker %6.2f  CPU us per record  %9.0f records/s%n",
-        verb,
-        size,
-        row.label(),
-        round < 0 ? "warm-up" : "run " + (round + 1),
-        run.client(),
-        run.broker(),
-        run.throughput());
   }
 }

@@ -1,7 +1,9 @@
-// A producer's Java machine, driven line by line from the benchmark, and the CPU time that a run
-// costs it and the broker.
+// A client's Java machine, driven line by line from the benchmark, and the CPU time that a run
+// costs it and the brokers.
 package dev.cipherlane.benchmarks;
 
+import com.google.gson.Gson;
+import com.google.gson.reflect.TypeToken;
 import java.io.BufferedReader;
 import java.io.BufferedWriter;
 import java.io.File;
@@ -13,6 +15,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Collectors;
 
 /**
@@ -20,6 +23,8 @@ import java.util.stream.Collectors;
  * programs. Not thread-safe.
  */
 final class ClientProcess implements AutoCloseable {
+  private static final Gson JSON = new Gson();
+  private static final TypeToken<Map<String, Double>> FIGURES = new TypeToken<>() {};
   private static final double NANOS_PER_MICRO = 1_000;
   private static final double NANOS_PER_SECOND = 1e9;
 
@@ -33,11 +38,12 @@ final class ClientProcess implements AutoCloseable {
   private final Process process;
   private final BufferedWriter commands;
   private final BufferedReader answers;
-  private final long broker;
+  private final List<Long> brokers;
+  private Map<String, Double> figures = Map.of();
 
-  private ClientProcess(Process process, long broker) {
+  private ClientProcess(Process process, List<Long> brokers) {
     this.process = process;
-    this.broker = broker;
+    this.brokers = brokers;
     this.commands =
         new BufferedWriter(
             new OutputStreamWriter(process.getOutputStream(), StandardCharsets.UTF_8));
@@ -46,16 +52,26 @@ final class ClientProcess implements AutoCloseable {
   }
 
   static ClientProcess start(long broker) throws IOException {
+    return start(List.of(broker), "512m");
+  }
+
+  /**
+   * Starts a client.
+   *
+   * @param brokers processes of the brokers that work for it
+   * @param heap of its Java machine, for example 512m
+   */
+  static ClientProcess start(List<Long> brokers, String heap) throws IOException {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("-Xms512m", "-Xmx512m", "-XX:+UseG1GC"));
+    command.addAll(List.of("-Xms" + heap, "-Xmx" + heap, "-XX:+UseG1GC"));
     command.addAll(Cpu.FLAGS);
     command.addAll(FLAGS);
     command.addAll(List.of("-cp", classPath()));
     command.add(ClientMain.class.getName());
     Process process =
         new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
-    return new ClientProcess(process, broker);
+    return new ClientProcess(process, brokers);
   }
 
   private static String classPath() {
@@ -67,15 +83,13 @@ final class ClientProcess implements AutoCloseable {
   /** Has the client do one run, and returns what that cost. */
   BenchKafka.Run run(String command, int records) throws IOException {
     Cpu client = Cpu.of(process.pid());
-    Cpu server = Cpu.of(broker);
+    Cpu server = Cpu.of(brokers);
     long begin = System.nanoTime();
-    commands.write(command + "\n");
-    commands.flush();
-    awaitDone();
+    tell(command);
     double seconds = (System.nanoTime() - begin) / NANOS_PER_SECOND;
     double micros = NANOS_PER_MICRO * records;
     client = Cpu.of(process.pid()).since(client);
-    server = Cpu.of(broker).since(server);
+    server = Cpu.of(brokers).since(server);
     return new BenchKafka.Run(
         client.work() / micros,
         server.work() / micros,
@@ -83,10 +97,22 @@ final class ClientProcess implements AutoCloseable {
         records / seconds);
   }
 
-  private void awaitDone() throws IOException {
+  /** Has the client do something that is not measured here; see {@link ClientMain}. */
+  void tell(String command) throws IOException {
+    commands.write(command + "\n");
+    commands.flush();
+    figures = awaitDone();
+  }
+
+  /** What the client itself measured in its last run. */
+  Map<String, Double> figures() {
+    return figures;
+  }
+
+  private Map<String, Double> awaitDone() throws IOException {
     for (String line = answers.readLine(); line != null; line = answers.readLine()) {
-      if (line.equals(ClientMain.DONE)) {
-        return;
+      if (line.startsWith(ClientMain.DONE)) {
+        return JSON.fromJson(line.substring(ClientMain.DONE.length()), FIGURES);
       }
     }
     throw new IOException("the client ended early");

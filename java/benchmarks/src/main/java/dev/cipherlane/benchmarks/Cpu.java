@@ -32,6 +32,16 @@ record Cpu(double work, double compiling) {
     return new Cpu(all - compiling, compiling);
   }
 
+  /** Of all of them together. */
+  static Cpu of(Iterable<Long> pids) throws IOException {
+    Cpu sum = new Cpu(0, 0);
+    for (long pid : pids) {
+      Cpu one = of(pid);
+      sum = new Cpu(sum.work + one.work, sum.compiling + one.compiling);
+    }
+    return sum;
+  }
+
   Cpu since(Cpu earlier) {
     return new Cpu(work - earlier.work, compiling - earlier.compiling);
   }

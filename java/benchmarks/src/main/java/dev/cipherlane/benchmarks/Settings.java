@@ -23,6 +23,9 @@ final class Settings {
   private static final String PRODUCER = System.getProperty("producer", "");
   private static final String ENCRYPTING = "dev.cipherlane.kafka.EncryptingProducerInterceptor";
   private static final String DECRYPTING = "dev.cipherlane.kafka.DecryptingConsumerInterceptor";
+  private static final int MIN_LINES = 10;
+  private static final int MAX_LINES = 200;
+  private static final int PAYLOAD_BYTES = 2_000_000;
   private static final long SEED = 20_261_121;
 
   private Settings() {}
@@ -43,10 +46,16 @@ final class Settings {
       add(settings, PRODUCER);
     }
     if (row == BenchKafka.Row.ENCRYPTED) {
-      settings.put("interceptor.classes", consumes ? DECRYPTING : ENCRYPTING);
-      settings.putAll(keyService.settings(consumes ? "consumer" : "producer"));
+      settings.putAll(encrypting(keyService, consumes));
     }
     return write(folder.resolve(operation.label() + "-" + row.label() + ".properties"), settings);
+  }
+
+  /** What makes a client encrypt, or decrypt. */
+  static Map<String, String> encrypting(KeyServiceProcess keyService, boolean consumes) {
+    var settings = new TreeMap<>(keyService.settings(consumes ? "consumer" : "producer"));
+    settings.put("interceptor.classes", consumes ? DECRYPTING : ENCRYPTING);
+    return settings;
   }
 
   /** A producer in this Java machine. */
@@ -56,13 +65,13 @@ final class Settings {
     settings.put("bootstrap.servers", broker.bootstrap());
     settings.put("acks", "1");
     if (row == BenchKafka.Row.ENCRYPTED) {
-      settings.put("interceptor.classes", ENCRYPTING);
-      settings.putAll(keyService.settings("producer"));
+      settings.putAll(encrypting(keyService, false));
     }
     return new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer());
   }
 
-  private static void add(Map<String, String> settings, String more) {
+  /** Adds what is written as {@code a=b,c=d}. */
+  static void add(Map<String, String> settings, String more) {
     for (String setting : more.isEmpty() ? new String[0] : more.split(",")) {
       String[] parts = setting.split("=", 2);
       settings.put(parts[0], parts[1]);
@@ -80,6 +89,11 @@ final class Settings {
     return Files.write(
         folder.resolve("payload-" + size),
         IntStream.range(0, lines).mapToObj(i -> line(random, size)).collect(Collectors.toList()));
+  }
+
+  /** So many lines that they differ, and so few that reading the file is no part of a run. */
+  static Path payload(Path folder, int size) throws IOException {
+    return payload(folder, size, Math.min(MAX_LINES, Math.max(MIN_LINES, PAYLOAD_BYTES / size)));
   }
 
   private static String line(Random random, int size) {

@@ -65,8 +65,13 @@ public final class TestCertificates {
 
   /** A server's certificate for one address. */
   public Identity server(String ip) {
+    return server(ip, "EC");
+  }
+
+  /** The same with a key of algorithm EC or RSA. */
+  public Identity server(String ip, String algorithm) {
     GeneralNames names = new GeneralNames(new GeneralName(GeneralName.iPAddress, ip));
-    return issue("EC", "CN=server", names);
+    return issue(algorithm, "CN=server", names);
   }
 
   /** A client's certificate, with a key of algorithm EC, RSA or Ed25519. */

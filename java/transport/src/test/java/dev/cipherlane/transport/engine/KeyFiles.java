@@ -12,13 +12,14 @@ import java.security.GeneralSecurityException;
  * @param client of the same authority
  */
 public record KeyFiles(Path server, Path client) {
-  /** Makes an authority and both files in a folder. */
-  public static KeyFiles write(Path folder) throws IOException {
+  /** Makes an authority and both files in a folder, with keys of algorithm EC or RSA. */
+  public static KeyFiles write(Path folder, String algorithm) throws IOException {
     TestCertificates authority = TestCertificates.create();
     try {
       return new KeyFiles(
-          Keys.of(authority, authority.server("127.0.0.1")).write(folder.resolve("server.p12")),
-          Keys.of(authority, authority.client("EC")).write(folder.resolve("client.p12")));
+          Keys.of(authority, authority.server("127.0.0.1", algorithm))
+              .write(folder.resolve("server.p12")),
+          Keys.of(authority, authority.client(algorithm)).write(folder.resolve("client.p12")));
     } catch (GeneralSecurityException e) {
       throw new IOException(e);
     }

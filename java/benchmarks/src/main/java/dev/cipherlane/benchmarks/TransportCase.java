@@ -1,0 +1,87 @@
+package dev.cipherlane.benchmarks;
+
+import java.util.List;
+import java.util.stream.Stream;
+
+/**
+ * What clients do in a run.
+ *
+ * @param operation {@code produce} or {@code consume}
+ * @param size bytes of a value
+ * @param connections that carry records at the same time
+ * @param acks {@code 1}, or {@code all} with three brokers
+ */
+record TransportCase(String operation, int size, int connections, String acks) {
+  private static final List<String> OPERATIONS = List.of("produce", "consume");
+  private static final List<Integer> ALL_SIZES = List.of(128, 512, 1_024, 10_240, 512_000);
+  private static final List<Integer> MAIN_SIZES = List.of(128, 1_024, 10_240);
+  private static final List<Integer> CONNECTIONS = List.of(1, 64, 512);
+  private static final String ALL = "all";
+
+  // So many that a run takes one to two seconds: a record takes as long as this many bytes more.
+  private static final int RUN_BYTES = Integer.getInteger("bytes", 200_000_000);
+  private static final int RECORD_BYTES = 256;
+  private static final int COPIES = 3;
+
+  /** Those that the caller leaves: of one operation, over so many connections. */
+  static List<TransportCase> chosen(String operation, int connections, String acks) {
+    return sizes(connections, acks)
+        .map(s -> new TransportCase(operation, s, connections, acks))
+        .toList();
+  }
+
+  static List<String> chosenOperations(String acks) {
+    // What is read is the same whatever the producer waited for.
+    return (acks.equals(ALL) ? List.of("produce") : OPERATIONS)
+        .stream().filter(each -> Choice.leaves("operation", each)).toList();
+  }
+
+  static List<Integer> chosenConnections(String acks) {
+    if (!Choice.made("connections")) {
+      return acks.equals(ALL) ? List.of(1) : CONNECTIONS;
+    }
+    return Choice.values("connections").stream().map(Integer::valueOf).toList();
+  }
+
+  static List<String> chosenAcks() {
+    return Choice.made("acks") ? Choice.values("acks") : List.of("1");
+  }
+
+  /** With connections named, any sizes may be; otherwise those that are measured anyway. */
+  private static Stream<Integer> sizes(int connections, String acks) {
+    if (Choice.made("connections") && Choice.made("size")) {
+      return Choice.values("size").stream().map(Integer::valueOf);
+    }
+    List<Integer> sizes = connections == 1 && !acks.equals(ALL) ? ALL_SIZES : MAIN_SIZES;
+    return sizes.stream().filter(size -> Choice.leaves("size", size));
+  }
+
+  String name() {
+    String name = operation + "/" + size + "B/" + connections + "conn";
+    return onThree() ? name + "/acks-all" : name;
+  }
+
+  String topic() {
+    return "transport-" + operation + "-" + size + "-" + connections;
+  }
+
+  /** Whether three brokers store each record before it counts. */
+  boolean onThree() {
+    return acks.equals(ALL);
+  }
+
+  boolean consumes() {
+    return operation.equals("consume");
+  }
+
+  /** Of a run, the same for each connection. */
+  int records() {
+    int records = RUN_BYTES / (size + RECORD_BYTES) / (onThree() ? COPIES : 1);
+    return Math.max(1, records / connections) * connections;
+  }
+
+  /** Stored for consumers: each connection reads them all. */
+  int stored() {
+    return records() / connections;
+  }
+}
