@@ -10,8 +10,8 @@ interface Grant<G extends Grant<G>> {
   void wipe();
 
   /**
-   * Chooses between this grant and the one that a renewal brought: a key that stays the same goes on
-   * with its encrypting session, and the new copy is wiped. Else the caller wipes this one, once
+   * Chooses between this grant and the one that a renewal brought: a key that stays the same goes
+   * on with its encrypting session, and the new copy is wiped. Else the caller wipes this one, once
    * nobody can find it any more.
    *
    * @param next the new grant
