@@ -1,5 +1,6 @@
 package dev.cipherlane.benchmarks;
 
+import dev.cipherlane.transport.engine.EngineKind;
 import dev.cipherlane.transport.engine.KeyFiles;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -44,9 +45,7 @@ enum TransportRow implements Labelled {
   }
 
   private static String cipherlane(String engine) {
-    return FACTORY
-        + "=dev.cipherlane.transport.engine.KeyStoreEngineFactory,cipherlane.tls.engine="
-        + engine;
+    return FACTORY + "=" + EngineFactories.of(EngineKind.of(engine));
   }
 
   /** The first, which is the baseline, and those that the property {@code row} leaves and work. */
