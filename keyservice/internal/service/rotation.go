@@ -52,6 +52,10 @@ func (s *Service) replace(ctx context.Context, call Call, old store.Record) (sto
 	made, err, _ := s.rotations.Do(old.ID.String(), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRotation)
 		defer cancel()
+		// A call that saw the old key may come here after another has replaced it: there is nothing left to do, or to record.
+		if current, err := s.Store.Current(ctx, old.Scope); err != nil || current.ID != old.ID {
+			return current, err
+		}
 		record := audit.Record{RequestID: call.RequestID, Action: string(policy.ActionRotate), Scope: old.Scope, Outcome: audit.Begun}
 		if err := s.write(ctx, record); err != nil {
 			return store.Record{}, err

@@ -46,10 +46,36 @@ func TestRotationByTime(t *testing.T) {
 	if len(different) != 1 || different[old] {
 		t.Errorf("%d keys: %v", len(different), different)
 	}
-	rotations := slices.DeleteFunc(f.lines(t), func(l string) bool { return !strings.HasPrefix(l, "rotate") })
-	if !slices.Equal(rotations, []string{"rotate begun", "rotate allowed"}) {
+	if rotations := rotations(t, f); !slices.Equal(rotations, []string{"rotate begun", "rotate allowed"}) {
 		t.Error(rotations)
 	}
+}
+
+// [CL-OPR-006] A call that saw the old key and comes late gets the new one, and the audit log still has one rotation.
+func TestRotationMetLate(t *testing.T) {
+	f, _ := withFaults(t)
+	f.key(t, "claims", nil)
+	old, err := f.Store.Current(t.Context(), "claims")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made [2]store.Record
+	for i := range made {
+		if made[i], err = f.replace(t.Context(), as("producer"), old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if made[0].ID != made[1].ID || made[0].ID == old.ID {
+		t.Error(made[0].ID, made[1].ID)
+	}
+	if rotations := rotations(t, f); !slices.Equal(rotations, []string{"rotate begun", "rotate allowed"}) {
+		t.Error(rotations)
+	}
+}
+
+func rotations(t *testing.T, f *fixture) []string {
+	t.Helper()
+	return slices.DeleteFunc(f.lines(t), func(l string) bool { return !strings.HasPrefix(l, "rotate") })
 }
 
 // [CL-OPR-006] A rotation that fails never goes on with the key that is used up, and what failed can be done later.
