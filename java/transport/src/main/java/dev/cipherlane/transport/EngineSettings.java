@@ -34,11 +34,27 @@ record EngineSettings(
    * @throws CipherlaneException {@code configuration-invalid}
    */
   static EngineSettings of(Map<String, ?> settings, SpiffePatterns peers) {
+    refuseOfOneListener(settings.keySet());
     return new EngineSettings(
         peers,
         kind(settings),
         protocols(settings),
         list(settings.get(SslConfigs.SSL_CIPHER_SUITES_CONFIG)));
+  }
+
+  /**
+   * Kafka has only settings of its own differ from listener to listener. What seems to say for one
+   * whom to take for a peer would say nothing [CL-IDN-044].
+   */
+  private static void refuseOfOneListener(Set<String> names) {
+    for (String name : names) {
+      if (name.startsWith("listener.name.") && name.contains(".cipherlane.")) {
+        String whole = name.substring(name.indexOf("cipherlane."));
+        throw new CipherlaneException(
+            ErrorCode.CONFIGURATION_INVALID,
+            "setting " + name + ": has no effect on one listener; set " + whole + " for all");
+      }
+    }
   }
 
   private static EngineKind kind(Map<String, ?> settings) {
