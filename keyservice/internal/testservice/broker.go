@@ -60,7 +60,7 @@ func RunBrokerWith(t *testing.T, jars []string, options ...string) *Broker {
 		"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", path, "dev.cipherlane.broker.Main", "--until-stdin-closes",
 	}, options...)
 	broker := &Broker{}
-	broker.child = start(t, exec.CommandContext(t.Context(), java, arguments...), broker) // #nosec G204 -- a test's own
+	broker.child = start(t, exec.CommandContext(untilStopped(t), java, arguments...), broker) // #nosec G204 -- a test's own
 	return broker
 }
 

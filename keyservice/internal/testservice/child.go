@@ -4,6 +4,7 @@ package testservice
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"os/exec"
@@ -13,7 +14,7 @@ import (
 	"time"
 )
 
-const stopWithin = 20 * time.Second
+const stopWithin = 30 * time.Second // a broker without a controller goes by itself after 20
 
 // Buffer collects what a child prints while the test reads it. It is safe for concurrent use.
 type Buffer struct {
@@ -41,6 +42,13 @@ type child struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	done  chan struct{}
+}
+
+// untilStopped outlives the test's own context, which ends before its clean-up: a program that is killed then leaves its files and its
+// own children behind.
+func untilStopped(t *testing.T) context.Context {
+	t.Helper()
+	return context.WithoutCancel(t.Context())
 }
 
 func start(t *testing.T, cmd *exec.Cmd, ready any) *child {

@@ -45,6 +45,6 @@ func StartKeyServiceIn(t *testing.T, dir string, flags ...string) *KeyService {
 	t.Helper()
 	args := append([]string{"dev", "--dir", dir, "--json", "--until-stdin-closes", "--log-level", "debug"}, flags...)
 	k := &KeyService{}
-	k.child = start(t, exec.CommandContext(t.Context(), Program(t), args...), &k.Running) // #nosec G204 -- a test's own
+	k.child = start(t, exec.CommandContext(untilStopped(t), Program(t), args...), &k.Running) // #nosec G204 -- a test's own
 	return k
 }

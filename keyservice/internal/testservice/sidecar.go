@@ -23,7 +23,7 @@ func StartSidecar(t *testing.T, config string) *Sidecar {
 		t.Fatal(err)
 	}
 	s := &Sidecar{}
-	s.child = start(t, exec.CommandContext(t.Context(), program(t, "cipherlane-sidecar"), // #nosec G204 -- a test's own
+	s.child = start(t, exec.CommandContext(untilStopped(t), program(t, "cipherlane-sidecar"), // #nosec G204 -- a test's own
 		"run", "--config", path, "--json", "--until-stdin-closes"), &s.Listeners)
 	return s
 }
