@@ -87,7 +87,7 @@ func (j *java) run(records, size, _ int) outcome {
 	}
 	j.say("produce %s %d %s %s\n", j.topic, records, j.settings, payload)
 	var o outcome
-	for line := j.line(); line != "-- done\n"; line = j.line() {
+	for line := j.line(); !strings.HasPrefix(line, "-- done"); line = j.line() { // figures of the client's own follow
 		if found := performance.FindStringSubmatch(line); found != nil {
 			o = outcome{float64(records) / number(found[1]), number(found[2]), number(found[4])}
 		}

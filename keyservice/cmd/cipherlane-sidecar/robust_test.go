@@ -42,6 +42,12 @@ func fakeBroker(t *testing.T, pki *testservice.PKI, do func(net.Conn)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serve(t, l, do)
+}
+
+// serve does the same with each connection of a listener, until the test ends. It gives the address.
+func serve(t *testing.T, l net.Listener, do func(net.Conn)) string {
+	t.Helper()
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

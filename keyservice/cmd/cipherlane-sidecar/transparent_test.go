@@ -88,18 +88,5 @@ func echo(t *testing.T, address string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				_, _ = io.Copy(c, c)
-			}()
-		}
-	}()
-	return l.Addr().String()
+	return serve(t, l, func(c net.Conn) { _, _ = io.Copy(c, c) })
 }

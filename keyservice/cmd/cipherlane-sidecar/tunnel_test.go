@@ -39,20 +39,7 @@ func plainBroker(t *testing.T, do func(net.Conn)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				do(c)
-			}()
-		}
-	}()
-	return l.Addr().String()
+	return serve(t, l, do)
 }
 
 // figure gives the value of a metric; 0 if it is not there.

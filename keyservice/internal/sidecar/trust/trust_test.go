@@ -12,27 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cipherlane/cipherlane/keyservice/internal/files"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/trust"
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/trust/trusttest"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/wire"
 	"github.com/cipherlane/cipherlane/keyservice/internal/testservice"
 )
-
-func source(t *testing.T, pki *testservice.PKI, name string, life time.Duration) *trust.Source {
-	t.Helper()
-	pair := pki.Issue(t, name, "spiffe://example.org/"+name, life)
-	certificate, err := tls.LoadX509KeyPair(pair.Certificate, pair.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cas, err := files.ReadCAs(pki.CA)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := trust.New(nil, "")
-	s.Set(trust.Material{Certificate: certificate, CAs: cas})
-	return s
-}
 
 // capture keeps what a connection reads.
 type capture struct {
@@ -80,7 +64,7 @@ func connect(t *testing.T, l *net.TCPListener, from *trust.Source) (*wire.Secure
 // Sessions are resumed; one that was begun with a certificate is not with the next.
 func TestResumption(t *testing.T) {
 	pki := testservice.NewPKI(t)
-	client, server := source(t, pki, "client", time.Hour), source(t, pki, "server", time.Hour)
+	client, server := trusttest.Source(t, pki, "client", time.Hour, ""), trusttest.Source(t, pki, "server", time.Hour, "")
 	l := listen(t)
 	go func() {
 		for {
@@ -107,7 +91,7 @@ func TestResumption(t *testing.T) {
 	if resumed(client) || !resumed(client) {
 		t.Fatal("the second connection was not resumed, or the first was")
 	}
-	next := source(t, pki, "client", time.Hour)
+	next := trusttest.Source(t, pki, "client", time.Hour, "")
 	if resumed(next) {
 		t.Fatal("a session of another certificate was resumed")
 	}
@@ -116,7 +100,7 @@ func TestResumption(t *testing.T) {
 // Records are as large as TLS allows from the first byte, and many go out with one write.
 func TestLargeRecords(t *testing.T) {
 	pki := testservice.NewPKI(t)
-	client, server := source(t, pki, "client", time.Hour), source(t, pki, "server", time.Hour)
+	client, server := trusttest.Source(t, pki, "client", time.Hour, ""), trusttest.Source(t, pki, "server", time.Hour, "")
 	l := listen(t)
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 64<<10/16)
 	seen, done := &capture{}, make(chan error, 1)
@@ -161,7 +145,7 @@ func TestLargeRecords(t *testing.T) {
 // [CL-SDC-020]
 func TestEnded(t *testing.T) {
 	pki := testservice.NewPKI(t)
-	ended := source(t, pki, "ended", -time.Minute)
+	ended := trusttest.Source(t, pki, "ended", -time.Minute, "")
 	if _, _, err := ended.Client("localhost"); !errors.Is(err, trust.ErrEnded) {
 		t.Error(err)
 	}

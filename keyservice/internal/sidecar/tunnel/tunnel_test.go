@@ -3,7 +3,6 @@ package tunnel_test
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -16,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cipherlane/cipherlane/keyservice/internal/files"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/trust"
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/trust/trusttest"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/tunnel"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/wire"
 	"github.com/cipherlane/cipherlane/keyservice/internal/testservice"
@@ -53,7 +52,7 @@ func start(t *testing.T, streams int, stall time.Duration, take func(*tunnel.Off
 	t.Helper()
 	pki := testservice.NewPKI(t)
 	e := &ends{
-		T: t, client: source(t, pki, "client"), server: source(t, pki, "server"),
+		T: t, client: trusttest.Source(t, pki, "client", time.Hour, tunnel.Protocol), server: trusttest.Source(t, pki, "server", time.Hour, tunnel.Protocol),
 		o: tunnel.Options{Streams: streams, Stall: stall}, hosted: make(chan *tunnel.Host, 100),
 	}
 	var err error
@@ -74,22 +73,6 @@ func start(t *testing.T, streams int, stall time.Duration, take func(*tunnel.Off
 		}
 	})
 	return e
-}
-
-func source(t *testing.T, pki *testservice.PKI, name string) *trust.Source {
-	t.Helper()
-	pair := pki.Issue(t, name, "spiffe://example.org/"+name, time.Hour)
-	certificate, err := tls.LoadX509KeyPair(pair.Certificate, pair.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cas, err := files.ReadCAs(pki.CA)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := trust.New(nil, tunnel.Protocol)
-	s.Set(trust.Material{Certificate: certificate, CAs: cas})
-	return s
 }
 
 func (e *ends) host(c *net.TCPConn, take func(*tunnel.Offer)) {
