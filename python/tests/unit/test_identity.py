@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import random
 import ssl
 from pathlib import Path
 from typing import Any, Callable, Iterator, Optional
@@ -217,6 +218,7 @@ def test_pauses_grow_and_start_anew_after_a_success(issuer: Issuer, tmp_path: Pa
     """CL-IDN-032."""
     clock = ManualClock()
     identity = Identity(with_token(issuer, tmp_path), clock=clock)
+    seeded = random.getstate()
     identity.held()
     issuer.refuse = (503, "key-service-unavailable")
     pauses = []
@@ -229,6 +231,7 @@ def test_pauses_grow_and_start_anew_after_a_success(issuer: Issuer, tmp_path: Pa
     identity.renew()
     assert identity._failure is None
     assert identity._backoff == 0.5
+    assert random.getstate() == seeded, "what the application seeds is left alone"
 
 
 def test_after_the_last_certificate_nothing_is_sent_until_there_is_a_new_token(issuer: Issuer, tmp_path: Path) -> None:

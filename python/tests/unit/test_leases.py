@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import threading
 import time
 import weakref
@@ -162,12 +163,14 @@ def test_after_a_failure_the_same_error_comes_without_asking(bench: Bench) -> No
 def test_the_back_off_is_spread() -> None:
     """CL-KEY-012: jitter."""
     bench = Bench()
+    seeded = random.getstate()
     for number in range(200):
         code_of(lambda topic=f"t{number}": bench.keys.get(topic))  # type: ignore[misc]
     delays = [entry.retry_at - bench.clock.now for entry in bench.keys._cache._entries.values()]
     assert min(delays) >= 0.4
     assert max(delays) <= 0.6
     assert max(delays) - min(delays) > 0.1
+    assert random.getstate() == seeded, "what the application seeds is left alone"
 
 
 def test_a_caller_waits_no_longer_than_the_deadline() -> None:

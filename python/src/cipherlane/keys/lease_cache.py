@@ -6,9 +6,9 @@ The same engine serves encryption keys, decryption keys and the policy on plaint
 from __future__ import annotations
 
 import heapq
-import random
 import threading
 import time
+from random import SystemRandom
 from typing import Callable, Generic, Iterable, Optional, Sequence, Union
 
 from cipherlane import forking
@@ -22,6 +22,9 @@ from cipherlane.keys.sweeper import Sweeper
 
 LOOK_AGAIN = 1.0
 """Seconds for which a grant may be used without asking the cache, which then notices use and has leases renewed."""
+
+_RANDOM = SystemRandom()
+"""Not the generator that programs share, whose seed may matter to the application."""
 
 
 class LeaseCache(Generic[G]):
@@ -249,7 +252,7 @@ class LeaseCache(Generic[G]):
         return entry.grant or answer.grant
 
     def _fail(self, name: Name, entry: Entry[G], error: CipherlaneError, now: float) -> Outcome[G]:
-        backoff = self._settings.retry_backoff * random.uniform(0.8, 1.2)  # noqa: S311 - spreads, hides nothing
+        backoff = self._settings.retry_backoff * _RANDOM.uniform(0.8, 1.2)
         self._wipe(name, entry.fail(error, now + backoff))
         return entry.live(now) or error
 
