@@ -5,6 +5,7 @@ import dev.cipherlane.testing.BrokerProcess;
 import dev.cipherlane.testing.KeyServiceProcess;
 import java.io.File;
 import java.io.IOException;
+import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -129,7 +130,7 @@ record Tls(Path folder, KeyServiceProcess service, BrokerProcess broker) impleme
     Map<String, Object> settings = new HashMap<>(service.settings("producer"));
     settings.remove("cipherlane.keyservice.tls.certificate");
     settings.remove("cipherlane.keyservice.tls.key");
-    Path file = Files.createTempFile(folder, "token-", "");
+    Path file = Files.createTempFile(folder, tokens(name), "");
     Files.writeString(file, token(service, name));
     settings.put("cipherlane.identity.token.file", file.toString());
     return settings;
@@ -138,6 +139,20 @@ record Tls(Path folder, KeyServiceProcess service, BrokerProcess broker) impleme
   private static String token(KeyServiceProcess service, String name) throws IOException {
     String json = service.operate("token", "create", DOMAIN + name, "--json");
     return JsonParser.parseString(json).getAsJsonObject().get("token").getAsString();
+  }
+
+  /** How the names of a principal's files begin. */
+  private static String tokens(String name) {
+    return "token-" + name.replace('/', '-') + "-";
+  }
+
+  /** Whoever is this principal may begin anew: a token serves once. */
+  void newTokens(String name) throws IOException {
+    try (DirectoryStream<Path> files = Files.newDirectoryStream(folder, tokens(name) + "*")) {
+      for (Path file : files) {
+        Files.writeString(file, token(service, name));
+      }
+    }
   }
 
   /** How many certificates a principal has been given. */

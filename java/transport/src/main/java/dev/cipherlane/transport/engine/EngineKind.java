@@ -6,7 +6,7 @@ import java.util.stream.Collectors;
 
 /** The values of the setting {@value #SETTING}. */
 public enum EngineKind {
-  /** The default: {@link #JDK}. */
+  /** The default: {@link #BORINGSSL} where it loads, {@link #JDK} elsewhere. */
   AUTO,
   /** The JDK's engine, with several TLS records in each wrap and unwrap. */
   JDK,

@@ -37,22 +37,31 @@ final class NativeEngine extends ForwardingEngine {
     if (alert.length > 0 && closing) {
       return wrapAlert(dst);
     }
-    ByteBuffer in = IN.get().clear().limit(CoalescingEngine.RECORD);
     ByteBuffer out = OUT.get().clear();
     out.limit(Math.min(out.capacity(), dst.remaining()));
-    for (int i = offset; i < offset + length; i++) {
-      int n = Math.min(in.remaining(), srcs[i].remaining());
-      in.put(in.position(), srcs[i], srcs[i].position(), n).position(in.position() + n);
-    }
-    in.flip();
-    SSLEngineResult result = delegate().wrap(in, out);
-    advance(srcs, offset, length, result.bytesConsumed());
+    // What a broker reads from its log to send it is direct already.
+    SSLEngineResult result =
+        length == 1 && srcs[offset].isDirect()
+            ? delegate().wrap(srcs[offset], out)
+            : wrapCopy(srcs, offset, length, out);
     dst.put(out.flip());
     if (closing
         && result.getStatus() == Status.CLOSED
         && result.getHandshakeStatus() != HandshakeStatus.NEED_WRAP) {
       nativeMemory.clean();
     }
+    return result;
+  }
+
+  private SSLEngineResult wrapCopy(ByteBuffer[] srcs, int offset, int length, ByteBuffer out)
+      throws SSLException {
+    ByteBuffer in = IN.get().clear().limit(CoalescingEngine.RECORD);
+    for (int i = offset; i < offset + length; i++) {
+      int n = Math.min(in.remaining(), srcs[i].remaining());
+      in.put(in.position(), srcs[i], srcs[i].position(), n).position(in.position() + n);
+    }
+    SSLEngineResult result = delegate().wrap(in.flip(), out);
+    advance(srcs, offset, length, result.bytesConsumed());
     return result;
   }
 

@@ -37,7 +37,8 @@ public final class TlsEngines implements AutoCloseable {
 
   /**
    * Makes the maker of engines for one identity. It never fails because a native library is
-   * missing: such a kind is replaced by the JDK's, with a warning in the log.
+   * missing: such a kind is replaced by the JDK's, with a warning in the log if it was asked for by
+   * name.
    *
    * @param keys gives this side's certificate and private key
    * @param trust decides about the peer's certificate
@@ -48,35 +49,25 @@ public final class TlsEngines implements AutoCloseable {
   public static TlsEngines create(
       X509ExtendedKeyManager keys, X509ExtendedTrustManager trust, EngineKind kind)
       throws GeneralSecurityException {
-    EngineKind used = usable(kind);
-    return new TlsEngines(
-        used,
-        used == EngineKind.BORINGSSL ? BoringSsl.source(keys, trust) : new JdkSource(keys, trust));
-  }
-
-  private static EngineKind usable(EngineKind wanted) {
-    if (wanted != EngineKind.BORINGSSL) {
-      return wanted == EngineKind.AUTO ? EngineKind.JDK : wanted;
+    if (kind == EngineKind.JDK || kind == EngineKind.JDK_PLAIN) {
+      return new TlsEngines(kind, new JdkSource(keys, trust));
     }
-    if (boringSslLoads()) {
-      return EngineKind.BORINGSSL;
-    }
-    LOG.warn(
-        "{}={} needs netty-handler and netty-tcnative-boringssl-static on the class path, for this"
-            + " platform: going on with {}",
-        EngineKind.SETTING,
-        wanted,
-        EngineKind.JDK);
-    return EngineKind.JDK;
-  }
-
-  private static boolean boringSslLoads() {
     try {
-      return BoringSsl.loads();
-    } catch (LinkageError e) {
+      if (BoringSsl.loads()) {
+        return new TlsEngines(EngineKind.BORINGSSL, BoringSsl.source(keys, trust));
+      }
+    } catch (LinkageError e) { // Netty is missing, or is so old that it lacks what is called
       LOG.debug("without BoringSSL", e);
-      return false;
     }
+    if (kind == EngineKind.BORINGSSL) {
+      LOG.warn(
+          "{}={} needs netty-handler and netty-tcnative-boringssl-static on the class path, for"
+              + " this platform: going on with {}",
+          EngineKind.SETTING,
+          kind,
+          EngineKind.JDK);
+    }
+    return new TlsEngines(EngineKind.JDK, new JdkSource(keys, trust));
   }
 
   /**

@@ -15,6 +15,7 @@ import javax.net.ssl.SSLException;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Each engine against the JDK's as the peer, on both sides, with both versions of TLS. */
@@ -56,10 +57,27 @@ class EngineTest {
       for (Pair.Side from : new Pair.Side[] {pair.client, pair.server}) {
         byte[] frame = frame(size);
         assertThat(pair.transfer(from, ByteBuffer.wrap(frame))).isEqualTo(frame);
+        ByteBuffer direct = ByteBuffer.allocateDirect(size).put(frame).flip();
+        assertThat(pair.transfer(from, direct)).as("from outside the heap").isEqualTo(frame);
       }
     }
     assertThat(pair.client.engine.getSession().getProtocol()).isEqualTo(protocol);
     assertThat(pair.server.engine.getSession().getPeerPrincipal().getName()).isEqualTo("CN=client");
+  }
+
+  /** Unless a full buffer is to grow, Kafka takes the overflow for a mistake of the engine. */
+  @ParameterizedTest
+  @CsvSource({"JDK, TLSv1.2", "JDK, TLSv1.3", "BORINGSSL, TLSv1.2", "BORINGSSL, TLSv1.3"})
+  void asksForMoreRoomThanIsTaken(EngineKind kind, String protocol) throws Exception {
+    Pair pair = new Pair(kind, kind, protocol, WHOLE).handshake();
+    pair.send(pair.client, ByteBuffer.wrap(frame(1000)));
+    ByteBuffer full =
+        ByteBuffer.allocate(pair.server.engine.getSession().getApplicationBufferSize());
+    full.position(full.capacity());
+    SSLEngineResult result = pair.server.engine.unwrap(pair.server.received.flip(), full);
+    assertThat(result.getStatus()).isEqualTo(Status.BUFFER_OVERFLOW);
+    assertThat(pair.server.engine.getSession().getApplicationBufferSize())
+        .isGreaterThan(full.position());
   }
 
   @ParameterizedTest

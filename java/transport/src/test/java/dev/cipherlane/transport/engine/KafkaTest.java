@@ -64,13 +64,11 @@ class KafkaTest {
 
   private static List<String> listener(String name, EngineKind kind, Path keys) {
     String prefix = "listener.name." + name.toLowerCase(java.util.Locale.ROOT) + ".";
-    Class<?> factory =
-        kind == EngineKind.BORINGSSL ? BoringSslEngineFactory.class : KeyStoreEngineFactory.class;
     return List.of(
         "--listener",
         name + ":SSL",
         "--set",
-        prefix + "ssl.engine.factory.class=" + factory.getName(),
+        prefix + "ssl.engine.factory.class=" + EngineFactories.of(kind),
         "--set",
         prefix + "ssl.keystore.location=" + keys);
   }
@@ -102,18 +100,6 @@ class KafkaTest {
         30_000,
         "max.partition.fetch.bytes",
         8_000_000);
-  }
-
-  /** Kafka has only settings of its own differ from listener to listener, so not the kind. */
-  public static final class BoringSslEngineFactory extends KeyStoreEngineFactory {
-    @Override
-    TlsEngines engines(Keys keys, EngineKind kind) {
-      TlsEngines engines = super.engines(keys, EngineKind.BORINGSSL);
-      if (engines.kind() != EngineKind.BORINGSSL) {
-        throw new IllegalStateException("BoringSSL is missing");
-      }
-      return engines;
-    }
   }
 
   @ParameterizedTest

@@ -65,7 +65,8 @@ final class Keys {
   }
 
   X509ExtendedKeyManager keyManager() throws GeneralSecurityException {
-    KeyManagerFactory factory = KeyManagerFactory.getInstance("PKIX");
+    // Kafka's choice too: the JDK's other one decrypts the store's key in each handshake.
+    KeyManagerFactory factory = KeyManagerFactory.getInstance("SunX509");
     factory.init(store, PASSWORD.toCharArray());
     return only(X509ExtendedKeyManager.class, factory.getKeyManagers());
   }
