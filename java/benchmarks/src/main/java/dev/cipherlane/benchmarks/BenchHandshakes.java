@@ -33,7 +33,7 @@ public final class BenchHandshakes {
             TransportRow.JDK_TLS,
             TransportRow.NETTY,
             TransportRow.CIPHERLANE_TLS,
-            TransportRow.CIPHERLANE_BORINGSSL);
+            TransportRow.CIPHERLANE_JDK);
     Report report =
         new Report(
             "java-transport-handshakes", "cpu_us_per_handshake", Rounds.COUNT, Choice.notes());

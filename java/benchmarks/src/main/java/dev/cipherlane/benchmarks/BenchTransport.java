@@ -96,8 +96,8 @@ public final class BenchTransport {
   }
 
   /**
-   * WildFly's engine is measured over one connection, unless it is asked for: with 64, some request
-   * of a run waits until Kafka gives it up after half a minute and sends it again.
+   * WildFly's engine is measured over one connection, unless it is asked for: with 64, runs take
+   * half a minute as if a request had been given up and sent again, for a reason not known.
    */
   private List<TransportRow> rows(TransportCase first) {
     boolean all = (first.connections() == 1 && !first.onThree()) || Choice.made("row");

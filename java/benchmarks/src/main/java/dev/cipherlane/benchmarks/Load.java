@@ -18,7 +18,9 @@ interface Load extends Closeable {
     return switch (kind) {
       case "produce" -> new ProducerLoad(clients, configuration);
       case "consume" -> new ConsumerLoad(clients, configuration);
+      case "pace" -> new PacedLoad(clients, configuration);
       case "handshake" -> new HandshakeLoad(clients, configuration);
+      case "idle" -> new IdleLoad(configuration);
       default -> throw new IllegalArgumentException(kind);
     };
   }

@@ -18,8 +18,8 @@ record TransportCase(String operation, int size, int connections, String acks) {
   private static final List<Integer> CONNECTIONS = List.of(1, 64, 512);
   private static final String ALL = "all";
 
-  // So many that a run takes one to two seconds: a record takes as long as this many bytes more.
-  private static final int RUN_BYTES = Integer.getInteger("bytes", 200_000_000);
+  // So many that a run takes some seconds: a record takes as long as this many bytes more.
+  private static final int RUN_BYTES = Integer.getInteger("bytes", 400_000_000);
   private static final int RECORD_BYTES = 256;
   private static final int COPIES = 3;
 
@@ -44,7 +44,7 @@ record TransportCase(String operation, int size, int connections, String acks) {
   }
 
   static List<String> chosenAcks() {
-    return Choice.made("acks") ? Choice.values("acks") : List.of("1");
+    return Stream.of("1", ALL).filter(each -> Choice.leaves("acks", each)).toList();
   }
 
   /** With connections named, any sizes may be; otherwise those that are measured anyway. */

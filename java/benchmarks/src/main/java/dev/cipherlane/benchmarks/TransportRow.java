@@ -1,5 +1,6 @@
 package dev.cipherlane.benchmarks;
 
+import dev.cipherlane.transport.engine.EngineFactories;
 import dev.cipherlane.transport.engine.EngineKind;
 import dev.cipherlane.transport.engine.KeyFiles;
 import java.nio.file.Path;
@@ -27,8 +28,8 @@ enum TransportRow implements Labelled {
           + ",ssl.protocol=openssl.TLS,ssl.cipher.suites=TLS_AES_256_GCM_SHA384"),
   /** {@code cipherlane.tls.engine=auto}, or the kind that the property {@code engine} names. */
   CIPHERLANE_TLS(cipherlane(System.getProperty("engine", "auto"))),
-  /** {@code cipherlane.tls.engine=boringssl}. */
-  CIPHERLANE_BORINGSSL(cipherlane("boringssl"));
+  /** {@code cipherlane.tls.engine=jdk}. */
+  CIPHERLANE_JDK(cipherlane("jdk"));
 
   private static final String PASSWORD = "changeit";
   private static final String FACTORY = "ssl.engine.factory.class";

@@ -1,0 +1,87 @@
+package dev.cipherlane.benchmarks;
+
+import java.io.IOException;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import org.HdrHistogram.ConcurrentHistogram;
+import org.HdrHistogram.Histogram;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+
+/**
+ * Producers that together send so many records a second, in turn: {@code run TOPIC RECORDS
+ * PER_SECOND PAYLOAD_FILE}. A record's response time runs from when it was due, so that one that
+ * had to wait for those before it counts as late.
+ */
+final class PacedLoad implements Load {
+  private static final double NANOS_PER_MICRO = 1_000;
+  private static final double P50 = 50;
+  private static final double P99 = 99;
+
+  private final Pool<KafkaProducer<byte[], byte[]>> producers;
+
+  PacedLoad(int count, Properties configuration) {
+    producers = Producers.open(count, configuration);
+  }
+
+  @Override
+  public Map<String, Double> run(List<String> arguments) throws Exception {
+    int records = Integer.parseInt(arguments.get(1));
+    long pace = TimeUnit.SECONDS.toNanos(1) / Integer.parseInt(arguments.get(2));
+    Histogram nanos = new ConcurrentHistogram(TimeUnit.MINUTES.toNanos(2), 3);
+    AtomicLong failed = new AtomicLong();
+    send(arguments.get(0), records, pace, Producers.values(arguments.get(3)), nanos, failed);
+    producers.each(KafkaProducer::flush);
+    if (failed.get() > 0) {
+      throw new IllegalStateException(failed + " records failed");
+    }
+    return figures(nanos);
+  }
+
+  private void send(
+      String topic,
+      int records,
+      long pace,
+      List<byte[]> values,
+      Histogram nanos,
+      AtomicLong failed) {
+    List<KafkaProducer<byte[], byte[]>> all = producers.clients();
+    long begin = System.nanoTime();
+    for (int i = 0; i < records; i++) {
+      long due = begin + i * pace;
+      await(due);
+      var unused =
+          all.get(i % all.size())
+              .send(
+                  new ProducerRecord<>(topic, values.get(i % values.size())),
+                  (metadata, e) -> {
+                    nanos.recordValue(System.nanoTime() - due);
+                    failed.addAndGet(e == null ? 0 : 1);
+                  });
+    }
+  }
+
+  private static void await(long due) {
+    for (long left = due - System.nanoTime(); left > 0; left = due - System.nanoTime()) {
+      LockSupport.parkNanos(left);
+    }
+  }
+
+  private static Map<String, Double> figures(Histogram nanos) {
+    Map<String, Double> figures = new LinkedHashMap<>();
+    figures.put(Report.VALUE, nanos.getValueAtPercentile(P99) / NANOS_PER_MICRO);
+    figures.put("p50", nanos.getValueAtPercentile(P50) / NANOS_PER_MICRO);
+    figures.put("longest", nanos.getMaxValue() / NANOS_PER_MICRO);
+    return figures;
+  }
+
+  @Override
+  public void close() throws IOException {
+    producers.close();
+  }
+}
