@@ -57,13 +57,14 @@ type Gateway struct {
 	troubles   *gather.Gatherer[trouble]
 	tunnels    *tunnels // nil: this side opens none
 
-	ctx    context.Context //nolint:containedctx // of all connections
-	cancel context.CancelFunc
-	open   sync.WaitGroup
-	tells  sync.WaitGroup
-	mu     sync.Mutex
-	conns  map[*flow.Conn]struct{}
-	ending bool
+	ctx     context.Context //nolint:containedctx // of all connections
+	cancel  context.CancelFunc
+	accepts sync.WaitGroup
+	open    sync.WaitGroup
+	tells   sync.WaitGroup
+	mu      sync.Mutex
+	conns   map[*flow.Conn]struct{}
+	ending  bool
 }
 
 // New makes one without listeners. It must be ended with Shutdown.

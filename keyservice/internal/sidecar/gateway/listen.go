@@ -15,7 +15,7 @@ func (g *Gateway) Listen(address string, route Route) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
-	go g.accept(l, route)
+	g.accepts.Go(func() { g.accept(l, route) })
 	return l, nil
 }
 
@@ -44,8 +44,8 @@ func (g *Gateway) take(c *net.TCPConn, route Route) {
 	select {
 	case g.slots <- struct{}{}:
 	default:
-		_ = c.Close()
 		g.refused(g.Log.With("listener", route.Name, "client", c.RemoteAddr().String()), route.Name, c.RemoteAddr(), errConnections)
+		_ = c.Close()
 		return
 	}
 	g.open.Go(func() {

@@ -52,7 +52,7 @@ func hostOf(peer net.Addr) string {
 	return host
 }
 
-// refused counts and logs a connection that never begins.
+// refused counts and logs a connection that never begins: before the peer can know, so that who saw it refused finds it counted.
 func (g *Gateway) refused(log *slog.Logger, listener string, peer net.Addr, err error) {
 	reason := refusalOf(err)
 	g.Observer.Refused(listener, reason)

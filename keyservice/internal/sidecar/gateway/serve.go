@@ -22,8 +22,8 @@ func (g *Gateway) serve(c *net.TCPConn, route Route) {
 	client, upstream, err := g.connect(conn, c, route)
 	switch {
 	case err != nil:
-		_ = c.Close()
 		g.refused(g.logOf(conn), route.Name, conn.Client, err)
+		_ = c.Close()
 	case isTunnel(conn):
 		g.serveTunnel(conn, client, c, route)
 	default:

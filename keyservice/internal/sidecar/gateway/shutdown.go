@@ -32,8 +32,10 @@ func (g *Gateway) Each(do func(*flow.Conn)) {
 	}
 }
 
-// Shutdown drains all connections, and cuts those off that have not ended when ctx does. Listeners must have been closed.
+// Shutdown drains all connections, and cuts those off that have not ended when ctx does. Listeners must have been closed:
+// what they took before that is among those, and what they refused is counted and told.
 func (g *Gateway) Shutdown(ctx context.Context) {
+	g.accepts.Wait()
 	g.mu.Lock()
 	g.ending = true
 	g.mu.Unlock()

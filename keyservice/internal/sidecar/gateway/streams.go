@@ -23,8 +23,8 @@ func isTunnel(conn *flow.Conn) bool {
 func (g *Gateway) serveTunnel(conn *flow.Conn, client wire.Stream, c *net.TCPConn, route Route) {
 	s, ok := client.(*wire.Secure)
 	if !ok || !route.Kafka {
-		_ = c.Close()
 		g.refused(g.logOf(conn), route.Name, conn.Client, fmt.Errorf("%w: this listener takes no tunnels", errHandshake))
+		_ = c.Close()
 		return
 	}
 	if g.MaxAge > 0 {
@@ -82,6 +82,6 @@ func (g *Gateway) takeStream(of *flow.Conn, ends time.Time, c *net.TCPConn, rout
 }
 
 func (g *Gateway) refuseStream(conn *flow.Conn, offer *tunnel.Offer, err error) {
-	offer.Refuse(refusalOf(err))
 	g.refused(g.logOf(conn), conn.Listener, conn.Client, err)
+	offer.Refuse(refusalOf(err))
 }
