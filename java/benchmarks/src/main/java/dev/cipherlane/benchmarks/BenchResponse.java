@@ -57,6 +57,7 @@ public final class BenchResponse {
       for (TransportRow row : rows) {
         Map<String, String> settings = new TreeMap<>(brokers.client(row));
         settings.put("acks", "1");
+        Settings.addChosen(settings);
         Path configuration = folder.resolve(row.label() + ".properties");
         Settings.write(configuration, settings);
         clients.of(row).tell("open pace " + CONNECTIONS + " " + configuration);

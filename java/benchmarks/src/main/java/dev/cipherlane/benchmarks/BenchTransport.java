@@ -170,6 +170,7 @@ public final class BenchTransport {
     if (!each.consumes()) {
       settings.put("acks", each.acks());
       settings.put("max.request.size", MAX_REQUEST);
+      Settings.addChosen(settings);
     }
     return Settings.write(Path.of(file(each, row)), settings);
   }

@@ -8,7 +8,7 @@ import java.util.TreeMap;
 /** Each is a list with commas; one that is missing leaves everything. */
 final class Choice {
   private static final List<String> PROPERTIES =
-      List.of("operation", "size", "connections", "acks", "row", "bytes");
+      List.of("operation", "size", "connections", "acks", "row", "bytes", "producer");
 
   private Choice() {}
 

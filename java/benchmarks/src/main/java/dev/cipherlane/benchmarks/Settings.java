@@ -43,7 +43,7 @@ final class Settings {
     if (!consumes) {
       settings.put("acks", "1");
       add(settings, operation.settings());
-      add(settings, PRODUCER);
+      addChosen(settings);
     }
     if (row == BenchKafka.Row.ENCRYPTED) {
       settings.putAll(encrypting(keyService, consumes));
@@ -76,6 +76,11 @@ final class Settings {
       String[] parts = setting.split("=", 2);
       settings.put(parts[0], parts[1]);
     }
+  }
+
+  /** Adds what the caller has all producers set beside a benchmark's own. */
+  static void addChosen(Map<String, String> settings) {
+    add(settings, PRODUCER);
   }
 
   static Path write(Path file, Map<String, String> settings) throws IOException {
