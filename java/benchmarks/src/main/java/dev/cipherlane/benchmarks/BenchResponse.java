@@ -15,7 +15,8 @@ import java.util.TreeMap;
  * percentiles, from when a record was due to its acknowledgement.
  */
 public final class BenchResponse {
-  private static final int WARM_UPS = Integer.getInteger("warmups", 2);
+  // After two, compilers still delay some runs threefold.
+  private static final int WARM_UPS = Integer.getInteger("warmups", 6);
   private static final int CONNECTIONS = 64;
   private static final int SIZE = 1_024;
   private static final int PER_SECOND = 32_000_000 / SIZE;

@@ -111,6 +111,9 @@ public final class BenchTransport {
         open(cases.get(0), clients.of(row), configuration(cases.get(0), row, brokers));
       }
       for (TransportCase each : cases) {
+        for (TransportRow row : rows) {
+          configuration(each, row, brokers);
+        }
         int warmUps = each.equals(cases.get(0)) ? WARM_UPS : WARM_UPS_OF_NEXT_SIZE;
         add(each.name(), measure(each, rows, clients, warmUps));
       }
@@ -138,12 +141,12 @@ public final class BenchTransport {
         each.name(),
         rows,
         first,
-        row -> clients.of(row).run(command(each, row, payload), each.records()).figures());
+        row -> clients.of(row).run(command(each, row, payload), row.records(each)).figures());
   }
 
   private String command(TransportCase each, TransportRow row, Path payload) {
     String topic = each.topic();
-    String records = String.valueOf(each.records());
+    String records = String.valueOf(row.records(each));
     return each.connections() > 1
         ? String.join(" ", "run", topic, records, payload.toString())
         : String.join(" ", each.operation(), topic, records, file(each, row), payload.toString());
@@ -161,7 +164,8 @@ public final class BenchTransport {
   }
 
   private String file(TransportCase each, TransportRow row) {
-    return folder.resolve(each.operation() + "-" + row.label() + ".properties").toString();
+    String name = String.join("-", each.operation(), String.valueOf(each.size()), row.label());
+    return folder.resolve(name + ".properties").toString();
   }
 
   private Path configuration(TransportCase each, TransportRow row, RowBrokers brokers)
@@ -170,6 +174,7 @@ public final class BenchTransport {
     if (!each.consumes()) {
       settings.put("acks", each.acks());
       settings.put("max.request.size", MAX_REQUEST);
+      each.batchSize().ifPresent(bytes -> settings.put("batch.size", String.valueOf(bytes)));
       Settings.addChosen(settings);
     }
     return Settings.write(Path.of(file(each, row)), settings);

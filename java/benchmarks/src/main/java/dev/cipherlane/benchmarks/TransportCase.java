@@ -1,6 +1,7 @@
 package dev.cipherlane.benchmarks;
 
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.stream.Stream;
 
 /**
@@ -19,9 +20,22 @@ record TransportCase(String operation, int size, int connections, String acks) {
   private static final String ALL = "all";
 
   // So many that a run takes some seconds: a record takes as long as this many bytes more.
-  private static final int RUN_BYTES = Integer.getInteger("bytes", 400_000_000);
+  private static final int RUN_BYTES =
+      atMost(500_000_000, Integer.getInteger("bytes", 400_000_000));
   private static final int RECORD_BYTES = 256;
   private static final int COPIES = 3;
+
+  private static final int DEFAULT_BATCH = 16_384;
+  private static final int LARGE_BATCH = 131_072;
+  private static final int SEVERAL = 12;
+
+  /** Brokers keep 512 MiB of a topic: what is gone a consumer would wait for. */
+  private static int atMost(int most, int bytes) {
+    if (bytes > most) {
+      throw new IllegalArgumentException("BYTES is " + bytes + ": at most " + most);
+    }
+    return bytes;
+  }
 
   /** Those that the caller leaves: of one operation, over so many connections. */
   static List<TransportCase> chosen(String operation, int connections, String acks) {
@@ -63,6 +77,16 @@ record TransportCase(String operation, int size, int connections, String acks) {
 
   String topic() {
     return "transport-" + operation + "-" + size + "-" + connections;
+  }
+
+  /**
+   * For producers, where it is not Kafka's default of 16 KiB: over one connection so much that a
+   * batch of larger records holds several too. With one record in each, what is measured is how a
+   * request wakes threads, in which TLS is lost.
+   */
+  OptionalInt batchSize() {
+    boolean few = size > DEFAULT_BATCH / SEVERAL && size < LARGE_BATCH;
+    return connections == 1 && few ? OptionalInt.of(LARGE_BATCH) : OptionalInt.empty();
   }
 
   /** Whether three brokers store each record before it counts. */
