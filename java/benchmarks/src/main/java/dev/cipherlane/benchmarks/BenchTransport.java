@@ -141,12 +141,12 @@ public final class BenchTransport {
         each.name(),
         rows,
         first,
-        row -> clients.of(row).run(command(each, row, payload), row.records(each)).figures());
+        row -> clients.of(row).run(command(each, row, payload), each.records()).figures());
   }
 
   private String command(TransportCase each, TransportRow row, Path payload) {
     String topic = each.topic();
-    String records = String.valueOf(row.records(each));
+    String records = String.valueOf(each.records());
     return each.connections() > 1
         ? String.join(" ", "run", topic, records, payload.toString())
         : String.join(" ", each.operation(), topic, records, file(each, row), payload.toString());

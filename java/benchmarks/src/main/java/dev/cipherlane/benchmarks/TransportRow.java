@@ -31,8 +31,6 @@ enum TransportRow implements Labelled {
   /** {@code cipherlane.tls.engine=jdk}. */
   CIPHERLANE_JDK(cipherlane("jdk"));
 
-  private static final int SMALL = 512;
-  private static final int SHORTER = 10;
   private static final String PASSWORD = "changeit";
   private static final String FACTORY = "ssl.engine.factory.class";
 
@@ -71,16 +69,6 @@ enum TransportRow implements Labelled {
   @Override
   public String label() {
     return name().toLowerCase(Locale.ROOT).replace('_', '-');
-  }
-
-  /**
-   * How many records a run has. WildFly's engine holds batches of the smallest records back, some
-   * tens of milliseconds each as if for a delayed acknowledgement, at little CPU: its runs would
-   * take minutes.
-   */
-  int records(TransportCase each) {
-    boolean heldBack = this == WILDFLY && !each.consumes() && each.size() < SMALL;
-    return heldBack ? Math.max(1, each.records() / SHORTER) : each.records();
   }
 
   String keyAlgorithm() {
