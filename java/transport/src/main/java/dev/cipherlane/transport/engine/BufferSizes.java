@@ -9,18 +9,20 @@ package dev.cipherlane.transport.engine;
  * then the answer is that buffer's size.
  */
 final class BufferSizes {
-  private final int packetLimit;
+  private final int readLimit;
+  private final int writeLimit;
   private int netRead;
   private int netWrite;
   private int application;
   private boolean wrapOverflowed;
 
   /** Takes the size of one packet and of its content, and to how many packets buffers may grow. */
-  BufferSizes(int packet, int content, int packets) {
+  BufferSizes(int packet, int content, int read, int written) {
     netRead = packet;
     netWrite = packet;
     application = content;
-    packetLimit = packet * packets;
+    readLimit = packet * read;
+    writeLimit = packet * written;
   }
 
   int packet() {
@@ -38,7 +40,7 @@ final class BufferSizes {
 
   /** Tells how much a wrap may ask for. */
   int limit() {
-    return packetLimit;
+    return writeLimit;
   }
 
   /** A wrap ends with BUFFER_OVERFLOW: only with more room is the next one sure to go on. */
@@ -49,7 +51,7 @@ final class BufferSizes {
 
   /** A read filled the buffer to the last byte: there may be more to have in one go. */
   void growRead(int capacity) {
-    netRead = Math.max(netRead, Math.min(packetLimit, 2 * capacity));
+    netRead = Math.max(netRead, Math.min(readLimit, 2 * capacity));
     application = Math.max(application, netRead);
   }
 

@@ -30,8 +30,14 @@ final class CoalescingEngine extends ForwardingEngine {
   /** Up to here parts of a frame are kept: copying so much costs less than a call of the system. */
   static final int KEPT_LIMIT = RECORD + REST_LIMIT;
 
-  /** Buffers grow to this many TLS records: no more bytes than a socket takes or has at once. */
-  static final int RECORDS_LIMIT = 8;
+  /** The buffer for writing grows to this many TLS records: what a socket takes at once. */
+  static final int WRITE_LIMIT = 8;
+
+  /**
+   * Those for reading grow to this many: what many connections hold must stay in the processor's
+   * cache from the socket to the application, which is worth more than fewer calls of the system.
+   */
+  static final int READ_LIMIT = 2;
 
   private static final ByteBuffer NONE = ByteBuffer.allocate(0);
 
@@ -49,7 +55,7 @@ final class CoalescingEngine extends ForwardingEngine {
     super(delegate);
     SSLSession first = delegate.getSession();
     packet = first.getPacketBufferSize();
-    sizes = new BufferSizes(packet, first.getApplicationBufferSize(), RECORDS_LIMIT);
+    sizes = new BufferSizes(packet, first.getApplicationBufferSize(), READ_LIMIT, WRITE_LIMIT);
     session = new SizedSession(delegate::getSession, this::packetSize, this::applicationSize);
   }
 

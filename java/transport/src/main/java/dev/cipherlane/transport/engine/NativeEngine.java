@@ -15,10 +15,6 @@ import javax.net.ssl.SSLException;
  */
 final class NativeEngine extends ForwardingEngine {
   static final Cleaner CLEANER = Cleaner.create();
-  private static final ThreadLocal<ByteBuffer> IN =
-      ThreadLocal.withInitial(() -> ByteBuffer.allocateDirect(32 * 1024));
-  private static final ThreadLocal<ByteBuffer> OUT =
-      ThreadLocal.withInitial(() -> ByteBuffer.allocateDirect(32 * 1024));
   private static final ByteBuffer NONE = ByteBuffer.allocate(0);
   private static final int HEADER = 5;
 
@@ -37,25 +33,38 @@ final class NativeEngine extends ForwardingEngine {
     if (alert.length > 0 && closing) {
       return wrapAlert(dst);
     }
-    ByteBuffer out = OUT.get().clear();
+    Scratch scratch = Scratch.take();
+    try {
+      SSLEngineResult result = wrap(srcs, offset, length, dst, scratch);
+      if (closing
+          && result.getStatus() == Status.CLOSED
+          && result.getHandshakeStatus() != HandshakeStatus.NEED_WRAP) {
+        nativeMemory.clean();
+      }
+      return result;
+    } finally {
+      scratch.giveBack();
+    }
+  }
+
+  private SSLEngineResult wrap(
+      ByteBuffer[] srcs, int offset, int length, ByteBuffer dst, Scratch scratch)
+      throws SSLException {
+    ByteBuffer out = scratch.out();
     out.limit(Math.min(out.capacity(), dst.remaining()));
     // What a broker reads from its log to send it is direct already.
     SSLEngineResult result =
         length == 1 && srcs[offset].isDirect()
             ? delegate().wrap(srcs[offset], out)
-            : wrapCopy(srcs, offset, length, out);
+            : wrapCopy(srcs, offset, length, scratch.in(), out);
     dst.put(out.flip());
-    if (closing
-        && result.getStatus() == Status.CLOSED
-        && result.getHandshakeStatus() != HandshakeStatus.NEED_WRAP) {
-      nativeMemory.clean();
-    }
     return result;
   }
 
-  private SSLEngineResult wrapCopy(ByteBuffer[] srcs, int offset, int length, ByteBuffer out)
+  private SSLEngineResult wrapCopy(
+      ByteBuffer[] srcs, int offset, int length, ByteBuffer in, ByteBuffer out)
       throws SSLException {
-    ByteBuffer in = IN.get().clear().limit(CoalescingEngine.RECORD);
+    in.limit(CoalescingEngine.RECORD);
     for (int i = offset; i < offset + length; i++) {
       int n = Math.min(in.remaining(), srcs[i].remaining());
       in.put(in.position(), srcs[i], srcs[i].position(), n).position(in.position() + n);
@@ -84,9 +93,18 @@ final class NativeEngine extends ForwardingEngine {
   @Override
   public SSLEngineResult unwrap(ByteBuffer src, ByteBuffer[] dsts, int offset, int length)
       throws SSLException {
-    ByteBuffer dst = dsts[offset];
-    ByteBuffer in = IN.get().clear();
-    ByteBuffer out = OUT.get().clear();
+    Scratch scratch = Scratch.take();
+    try {
+      return unwrap(src, dsts[offset], scratch);
+    } finally {
+      scratch.giveBack();
+    }
+  }
+
+  private SSLEngineResult unwrap(ByteBuffer src, ByteBuffer dst, Scratch scratch)
+      throws SSLException {
+    ByteBuffer in = scratch.in();
+    ByteBuffer out = scratch.out();
     out.limit(Math.min(out.capacity(), dst.remaining()));
     int n = Math.min(recordLength(src), in.capacity());
     in.put(0, src, src.position(), n).limit(n);
@@ -97,7 +115,7 @@ final class NativeEngine extends ForwardingEngine {
     if (!handshaking
         && result.getStatus() == Status.OK
         && result.getHandshakeStatus() == HandshakeStatus.NEED_WRAP) {
-      throwDelayed();
+      throwDelayed(scratch);
     }
     return result;
   }
@@ -106,8 +124,8 @@ final class NativeEngine extends ForwardingEngine {
    * After a bad record Netty waits for the alert to be wrapped before it throws. Kafka would go on
    * reading, and wrap when it has something to send: perhaps never.
    */
-  private void throwDelayed() throws SSLException {
-    ByteBuffer out = OUT.get().clear();
+  private void throwDelayed(Scratch scratch) throws SSLException {
+    ByteBuffer out = scratch.out();
     delegate().wrap(NONE, out);
     alert = new byte[out.flip().remaining()];
     out.get(alert);

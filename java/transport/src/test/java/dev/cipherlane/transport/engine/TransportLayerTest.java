@@ -216,7 +216,7 @@ class TransportLayerTest {
       assertThat(engine.getSession().getPacketBufferSize()).isEqualTo(idle);
       check(channels.server, channels.client, frame(600_000));
       assertThat(engine.getSession().getPacketBufferSize())
-          .isBetween(2 * idle, CoalescingEngine.RECORDS_LIMIT * idle);
+          .isEqualTo(CoalescingEngine.READ_LIMIT * idle);
     }
   }
 }
