@@ -29,12 +29,13 @@ type rawTunnel struct {
 	taken   int // streams that were answered with 200; to be read when listen has ended
 	headers bytes.Buffer
 	encoder *hpack.Encoder
+	pongs   chan struct{} // a ping was answered: so was what had been sent before it
 }
 
 func openRaw(t *testing.T, cfg *tls.Config, address string, settings ...http2.Setting) *rawTunnel {
 	t.Helper()
 	c := dialTLS(t, cfg, address, tunnelProtocol)
-	r := &rawTunnel{Framer: http2.NewFramer(c, c), conn: c}
+	r := &rawTunnel{Framer: http2.NewFramer(c, c), conn: c, pongs: make(chan struct{}, 1)}
 	r.encoder = hpack.NewEncoder(&r.headers)
 	r.AllowIllegalWrites = true
 	if _, err := io.WriteString(c, http2.ClientPreface); err != nil {
@@ -93,6 +94,13 @@ func (r *rawTunnel) listen() chan string {
 				say("reset=" + one.ErrCode.String())
 			case *http2.HeadersFrame:
 				_, _ = decoder.Write(one.HeaderBlockFragment())
+			case *http2.PingFrame:
+				if one.IsAck() {
+					select {
+					case r.pongs <- struct{}{}:
+					default:
+					}
+				}
 			}
 		}
 	}()
@@ -288,9 +296,15 @@ func TestTunnelWindow(t *testing.T) {
 		for range size / 1000 {
 			_ = r.WriteData(1, false, make([]byte, 1000))
 		}
-		time.Sleep(100 * time.Millisecond)
-		r.conn.Close()
-		if got := <-said; strings.Contains(got, "FLOW_CONTROL_ERROR") != want {
+		_ = r.WritePing(false, [8]byte{})
+		var got string
+		select {
+		case got = <-said:
+		case <-r.pongs:
+			r.conn.Close()
+			got = <-said
+		}
+		if strings.Contains(got, "FLOW_CONTROL_ERROR") != want {
 			t.Errorf("after %d bytes the sidecar said%s", size, got)
 		}
 	}
