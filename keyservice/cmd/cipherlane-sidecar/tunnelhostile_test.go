@@ -30,12 +30,13 @@ type rawTunnel struct {
 	headers bytes.Buffer
 	encoder *hpack.Encoder
 	pongs   chan struct{} // a ping was answered: so was what had been sent before it
+	updates chan struct{} // data of a stream was read
 }
 
 func openRaw(t *testing.T, cfg *tls.Config, address string, settings ...http2.Setting) *rawTunnel {
 	t.Helper()
 	c := dialTLS(t, cfg, address, tunnelProtocol)
-	r := &rawTunnel{Framer: http2.NewFramer(c, c), conn: c, pongs: make(chan struct{}, 1)}
+	r := &rawTunnel{Framer: http2.NewFramer(c, c), conn: c, pongs: make(chan struct{}, 1), updates: make(chan struct{}, 1)}
 	r.encoder = hpack.NewEncoder(&r.headers)
 	r.AllowIllegalWrites = true
 	if _, err := io.WriteString(c, http2.ClientPreface); err != nil {
@@ -96,15 +97,23 @@ func (r *rawTunnel) listen() chan string {
 				_, _ = decoder.Write(one.HeaderBlockFragment())
 			case *http2.PingFrame:
 				if one.IsAck() {
-					select {
-					case r.pongs <- struct{}{}:
-					default:
-					}
+					note(r.pongs)
+				}
+			case *http2.WindowUpdateFrame:
+				if one.StreamID > 0 {
+					note(r.updates)
 				}
 			}
 		}
 	}()
 	return said
+}
+
+func note(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
+	}
 }
 
 // [CL-SDC-045] Whatever a peer does on its tunnel costs it the stream or the tunnel, and nobody else anything.
@@ -286,13 +295,22 @@ func TestTunnelsNeverRead(t *testing.T) {
 func TestTunnelWindow(t *testing.T) {
 	pki, over := testservice.NewPKI(t), make(chan struct{})
 	defer close(over)
-	far := tunnelled(t, pki, plainBroker(t, func(net.Conn) { <-over }), "tunnels: {}\n", "tunnels: {}\nlimits: {in_flight: 1}\n")
+	first := make(chan error)
+	far := tunnelled(t, pki, plainBroker(t, func(c net.Conn) {
+		_, err := io.ReadFull(c, make([]byte, len(heartbeat(1))))
+		first <- err
+		<-over
+	}), "tunnels: {}\n", "tunnels: {}\nlimits: {in_flight: 1}\n")
 	for size, want := range map[int]bool{30_000: false, 40_000: true} {
 		r := openRaw(t, peerTLS(t, pki), far.broker.Listeners["kafka"])
 		said := r.listen()
 		_ = r.open(1)
-		_ = r.WriteData(1, false, bytes.Repeat(heartbeat(1), 2)) // the second is not read: then nothing is
-		time.Sleep(100 * time.Millisecond)
+		_ = r.WriteData(1, false, bytes.Repeat(heartbeat(1), 2)) // the first goes on because the second has to wait: no more is read
+		if err := <-first; err != nil {
+			t.Fatal(err)
+		}
+		_ = r.WriteData(1, false, make([]byte, 5000)) // what fills the stream has this in its hands until the second goes on
+		<-r.updates
 		for range size / 1000 {
 			_ = r.WriteData(1, false, make([]byte, 1000))
 		}
