@@ -8,7 +8,6 @@ from __future__ import annotations
 import heapq
 import threading
 import time
-from random import SystemRandom
 from typing import Callable, Generic, Iterable, Optional, Sequence, Union
 
 from cipherlane import forking
@@ -19,12 +18,10 @@ from cipherlane.keys.requests import Answers, Fetch, Requests
 from cipherlane.keys.settings import KeySettings
 from cipherlane.keys.source import KeyedGrant, Leased
 from cipherlane.keys.sweeper import Sweeper
+from cipherlane.spread import spread
 
 LOOK_AGAIN = 1.0
 """Seconds for which a grant may be used without asking the cache, which then notices use and has leases renewed."""
-
-_RANDOM = SystemRandom()
-"""Not the generator that programs share, whose seed may matter to the application."""
 
 
 class LeaseCache(Generic[G]):
@@ -252,7 +249,7 @@ class LeaseCache(Generic[G]):
         return entry.grant or answer.grant
 
     def _fail(self, name: Name, entry: Entry[G], error: CipherlaneError, now: float) -> Outcome[G]:
-        backoff = self._settings.retry_backoff * _RANDOM.uniform(0.8, 1.2)
+        backoff = spread(self._settings.retry_backoff, 0.8, 1.2)
         self._wipe(name, entry.fail(error, now + backoff))
         return entry.live(now) or error
 

@@ -6,7 +6,6 @@ import logging
 import ssl
 import threading
 import time
-from random import SystemRandom
 from typing import TYPE_CHECKING, NamedTuple, Optional
 
 from cipherlane import forking
@@ -18,6 +17,7 @@ from cipherlane.keyservice.identity.issued import Issued, checked, new_request, 
 from cipherlane.keyservice.identity.proof import Proof, Proofs
 from cipherlane.keyservice.tls import client_context, load_certificate, seconds_left
 from cipherlane.keyservice.transport import Transport
+from cipherlane.spread import spread
 
 if TYPE_CHECKING:
     from cipherlane.configuration import Configuration
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 _LONGEST_PAUSE = 60.0
 _NAP = 60.0
 """Seconds after which the thread looks at the clock again: waiting does not count the time of a suspended machine."""
-
-_RANDOM = SystemRandom()
-"""Not the generator that programs share, whose seed may matter to the application."""
 
 _log = logging.getLogger(__name__)
 
@@ -145,7 +142,7 @@ class Identity:
                 self._held, self._failure = held, None
                 self._backoff = self._configuration.keys.retry_backoff
                 # Up to a tenth earlier, so that clients that started together do not ask together [CL-IDN-031].
-                self._due = self._clock() + refresh_in * _RANDOM.uniform(0.9, 1.0)
+                self._due = self._clock() + spread(refresh_in, 0.9, 1.0)
                 self._changed.notify_all()
 
     def _fail(self, error: CipherlaneError) -> None:
@@ -153,7 +150,7 @@ class Identity:
         _log.warning("the certificate was not renewed: %s", error)
         with self._changed:
             self._failure = error.with_traceback(None)
-            self._due = self._clock() + self._backoff * _RANDOM.uniform(0.8, 1.2)
+            self._due = self._clock() + spread(self._backoff, 0.8, 1.2)
             self._backoff = min(2 * self._backoff, _LONGEST_PAUSE)
             self._changed.notify_all()
 
