@@ -4,7 +4,6 @@ package main
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -27,18 +26,7 @@ import (
 // fakeBroker takes mutual TLS and does with each connection what the test says. It stands for a broker that is hostile or ill.
 func fakeBroker(t *testing.T, pki *testservice.PKI, do func(net.Conn)) string {
 	t.Helper()
-	files := pki.Issue(t, "broker", "spiffe://example.org/broker", time.Hour)
-	certificate, err := tls.LoadX509KeyPair(files.Certificate, files.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ca, err := os.ReadFile(pki.CA)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(ca)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert})
+	l, err := tls.Listen("tcp", "127.0.0.1:0", serverTLS(t, pki, "broker"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -202,12 +202,26 @@ const tunnelProtocol = "cipherlane-tunnel/1"
 // peerTLS is for somebody with a certificate.
 func peerTLS(t *testing.T, pki *testservice.PKI) *tls.Config {
 	t.Helper()
-	files := pki.Issue(t, "peer", "spiffe://example.org/peer", time.Hour)
+	cfg := certified(t, pki, "peer")
+	cfg.ServerName = "127.0.0.1"
+	return cfg
+}
+
+// serverTLS is for a server that takes mutual TLS.
+func serverTLS(t *testing.T, pki *testservice.PKI, name string) *tls.Config {
+	t.Helper()
+	cfg := certified(t, pki, name)
+	cfg.ClientCAs, cfg.ClientAuth = cfg.RootCAs, tls.RequireAndVerifyClientCert
+	return cfg
+}
+
+func certified(t *testing.T, pki *testservice.PKI, name string) *tls.Config {
+	t.Helper()
+	files := pki.Issue(t, name, "spiffe://example.org/"+name, time.Hour)
 	cfg, err := operator.TLSConfig(pki.CA, files.Certificate, files.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.ServerName = "127.0.0.1"
 	return cfg
 }
 

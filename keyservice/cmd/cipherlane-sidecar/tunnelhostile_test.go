@@ -17,7 +17,6 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"github.com/cipherlane/cipherlane/keyservice/internal/operator"
 	"github.com/cipherlane/cipherlane/keyservice/internal/testservice"
 )
 
@@ -114,6 +113,17 @@ func note(to chan struct{}) {
 	case to <- struct{}{}:
 	default:
 	}
+}
+
+// unlessItEnds waits for something that comes before the end of a tunnel, which comes in time: its connection has a deadline.
+func unlessItEnds[T any](t *testing.T, comes chan T, said chan string) (one T) {
+	t.Helper()
+	select {
+	case one = <-comes:
+	case got := <-said:
+		t.Fatalf("the sidecar said%s", got)
+	}
+	return one
 }
 
 // [CL-SDC-045] Whatever a peer does on its tunnel costs it the stream or the tunnel, and nobody else anything.
@@ -306,11 +316,11 @@ func TestTunnelWindow(t *testing.T) {
 		said := r.listen()
 		_ = r.open(1)
 		_ = r.WriteData(1, false, bytes.Repeat(heartbeat(1), 2)) // the first goes on because the second has to wait: no more is read
-		if err := <-first; err != nil {
+		if err := unlessItEnds(t, first, said); err != nil {
 			t.Fatal(err)
 		}
 		_ = r.WriteData(1, false, make([]byte, 5000)) // what fills the stream has this in its hands until the second goes on
-		<-r.updates
+		unlessItEnds(t, r.updates, said)
 		for range size / 1000 {
 			_ = r.WriteData(1, false, make([]byte, 1000))
 		}
@@ -331,12 +341,8 @@ func TestTunnelWindow(t *testing.T) {
 // fakeFarSide takes tunnels as no sidecar does.
 func fakeFarSide(t *testing.T, pki *testservice.PKI, do func(*http2.Framer, net.Conn)) string {
 	t.Helper()
-	files := pki.Issue(t, "far", "spiffe://example.org/far", time.Hour)
-	cfg, err := operator.TLSConfig(pki.CA, files.Certificate, files.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.ClientCAs, cfg.ClientAuth, cfg.NextProtos = cfg.RootCAs, tls.RequireAndVerifyClientCert, []string{tunnelProtocol}
+	cfg := serverTLS(t, pki, "far")
+	cfg.NextProtos = []string{tunnelProtocol}
 	return plainBroker(t, func(c net.Conn) {
 		s := tls.Server(c, cfg)
 		if s.Handshake() != nil {
