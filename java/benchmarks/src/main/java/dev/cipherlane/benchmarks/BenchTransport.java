@@ -108,12 +108,12 @@ public final class BenchTransport {
       throws IOException {
     try (var clients = new RowClients<>(rows, brokers::pids)) {
       for (TransportRow row : rows) {
-        open(cases.get(0), clients.of(row), configuration(cases.get(0), row, brokers));
+        for (TransportCase each : cases) {
+          configure(each, row, brokers);
+        }
+        open(cases.get(0), clients.of(row), file(cases.get(0), row));
       }
       for (TransportCase each : cases) {
-        for (TransportRow row : rows) {
-          configuration(each, row, brokers);
-        }
         int warmUps = each.equals(cases.get(0)) ? WARM_UPS : WARM_UPS_OF_NEXT_SIZE;
         add(each.name(), measure(each, rows, clients, warmUps));
       }
@@ -149,7 +149,8 @@ public final class BenchTransport {
     String records = String.valueOf(each.records());
     return each.connections() > 1
         ? String.join(" ", "run", topic, records, payload.toString())
-        : String.join(" ", each.operation(), topic, records, file(each, row), payload.toString());
+        : String.join(
+            " ", each.operation(), topic, records, file(each, row).toString(), payload.toString());
   }
 
   /** What is there to be consumed is produced without TLS. */
@@ -159,16 +160,16 @@ public final class BenchTransport {
         "produce",
         each.topic(),
         String.valueOf(each.stored()),
-        file(each, TransportRow.PLAINTEXT),
+        file(each, TransportRow.PLAINTEXT).toString(),
         payload.toString());
   }
 
-  private String file(TransportCase each, TransportRow row) {
+  private Path file(TransportCase each, TransportRow row) {
     String name = String.join("-", each.operation(), String.valueOf(each.size()), row.label());
-    return folder.resolve(name + ".properties").toString();
+    return folder.resolve(name + ".properties");
   }
 
-  private Path configuration(TransportCase each, TransportRow row, RowBrokers brokers)
+  private void configure(TransportCase each, TransportRow row, RowBrokers brokers)
       throws IOException {
     Map<String, String> settings = new TreeMap<>(brokers.client(row));
     if (!each.consumes()) {
@@ -177,7 +178,7 @@ public final class BenchTransport {
       each.batchSize().ifPresent(bytes -> settings.put("batch.size", String.valueOf(bytes)));
       Settings.addChosen(settings);
     }
-    return Settings.write(Path.of(file(each, row)), settings);
+    Settings.write(file(each, row), settings);
   }
 
   private void add(String name, Map<String, List<Map<String, Double>>> runs) {
