@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 import time
 from pathlib import Path
@@ -25,6 +26,11 @@ from cipherlane.keys import (
     UnencryptedMode,
     UsageReport,
 )
+
+if sys.version_info >= (3, 14):
+    from compression import zstd as zstd  # noqa: PLC0414 - for the tests
+else:
+    from backports import zstd as zstd  # noqa: PLC0414 - for the tests
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 VECTORS = REPOSITORY / "spec" / "vectors"

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backports import zstd
 
 from cipherlane import clock, compression
 from cipherlane.errors import CipherlaneError
 from cipherlane.keyservice import strict_json
 from hostile import Authority, raw, serving
+from support import zstd
 
 
 def test_the_clock_of_this_system_runs_on_through_suspend() -> None:

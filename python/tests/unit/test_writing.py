@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from typing import Any, Optional
@@ -19,12 +18,7 @@ from cipherlane.encryptor import Encryptor
 from cipherlane.errors import CipherlaneError, EncryptionError, ErrorCode
 from cipherlane.keys import KeySettings, UnencryptedMode
 from cipherlane.names import TopicSet
-from support import QUICK, ManualClock, MemorySource, code_of, eventually, in_flight
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from support import QUICK, ManualClock, MemorySource, code_of, eventually, in_flight, zstd
 
 TEXT = b"claim " * 200
 WRITING = Writing(10_000, TopicSet(("zip*",)), 100, TopicSet(("bound*",)))
