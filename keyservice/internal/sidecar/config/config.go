@@ -99,8 +99,8 @@ func (c *Config) checkTogether() error {
 	if c.Transparent != nil && (c.Side != Client || c.Kafka != nil) {
 		return errors.New("transparent goes with side: client, and without kafka: brokers' addresses stay as they are")
 	}
-	if c.Limits.Frame > c.Limits.Memory/2 {
-		return errors.New("limits.memory must be at least twice limits.frame: it is rounded up to a power of two")
+	if c.Limits.Frame > c.Limits.Memory/4 {
+		return errors.New("limits.memory must be at least four times limits.frame: half of it is for each direction, and a frame is rounded up to a power of two")
 	}
 	return errors.Join(c.checkKafka(), c.checkCertificate(), c.checkLoopback(), c.checkAccess(), c.checkPayload(), c.checkTunnels())
 }

@@ -62,7 +62,7 @@ func TestBad(t *testing.T) {
 		"side: client\n" + strings.Replace(kafka, "'b:9093'", "'b:99999'", 1) + pem:                                        "not host:port",
 		"side: client\n" + strings.Replace(kafka, "['b:9093']", "[]", 1) + pem:                                             "list is empty",
 		"side: broker\nkafka: {listen: '0.0.0.0:9093', upstream: ['127.0.0.1:9092'], brokers: {base_port: 19000}}\n" + pem: "host is needed",
-		"side: client\n" + kafka + pem + "limits: {frame: 1048576, memory: 1048576}\n":                                     "at least twice",
+		"side: client\n" + kafka + pem + "limits: {frame: 1048576, memory: 4194303}\n":                                     "at least four times",
 		"side: client\n" + kafka + pem + "unknown: 1\n":                                                                    "unknown member",
 		"side: client\n" + kafka + strings.Replace(pem, "tls: {", "tls: {peers: ['spiffe://x/**/y'], ", 1):                 "**",
 		"side: client\n" + kafka + "identity: {urls: ['http://k:8443'], ca: ca.pem, token_file: t}\n":                      "not https",

@@ -14,7 +14,7 @@ type Limits struct {
 	Handshakes  int
 	InFlight    int           // requests of one connection
 	Frame       int           // bytes
-	Memory      int           // bytes, of all frames that are read whole
+	Memory      int           // bytes, of all frames that are read whole: half of it in each direction
 	Handshake   time.Duration // to connect and shake hands
 	Stall       time.Duration // without progress, in the middle of a frame
 	MaxAge      time.Duration // of a connection; 0: none

@@ -24,12 +24,13 @@ type Exchange struct {
 	// request from being sent.
 	NoResponse bool
 
-	Request  kmsg.Request  // nil unless a handler wants the Body of the request
+	Request  kmsg.Request  // nil unless a handler wants the Body of the request, and once it has been sent on
 	Response kmsg.Response // nil unless a handler wants the Body of the response, or one has answered
 
 	requestChanged, responseChanged, answered bool
 
-	kept keep
+	kept  keep
+	holds *Holds
 }
 
 // ChangeRequest says that x.Request was changed and must be encoded anew.
@@ -53,6 +54,24 @@ func (x *Exchange) RequestChanged() bool { return x.requestChanged }
 
 // ResponseChanged tells whether the response must be encoded anew.
 func (x *Exchange) ResponseChanged() bool { return x.responseChanged }
+
+// Hold says what gives back what a handler has taken for the request or the response that it was called with: it is called once that has been
+// sent on, or was given up.
+func (x *Exchange) Hold(giveBack func()) { *x.holds = append(*x.holds, giveBack) }
+
+// Holds are what handlers hold for one message.
+type Holds []func()
+
+// HoldIn says where Hold puts what follows; it is the relay's.
+func (x *Exchange) HoldIn(h *Holds) { x.holds = h }
+
+// GiveBack gives all back.
+func (h *Holds) GiveBack() {
+	for _, giveBack := range *h {
+		giveBack()
+	}
+	*h = nil
+}
 
 // Keep stores what a handler wants to find again in Response. key is of a type of the handler's own, as with context values.
 func (x *Exchange) Keep(key, value any) { x.kept.set(key, value) }

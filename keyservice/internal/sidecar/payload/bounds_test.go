@@ -6,8 +6,12 @@ import (
 	"bytes"
 	"crypto/rand"
 	"errors"
+	"runtime"
+	"runtime/debug"
 	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/prometheus/client_golang/prometheus"
@@ -88,7 +92,14 @@ func fetch(t *testing.T, h *Handler, from int64, topics map[string][]byte) map[s
 		q.Topics = append(q.Topics, kmsg.FetchRequestTopic{Topic: topic, Partitions: []kmsg.FetchRequestTopicPartition{{FetchOffset: from}}})
 		r.Topics = append(r.Topics, kmsg.FetchResponseTopic{Topic: topic, Partitions: []kmsg.FetchResponseTopicPartition{{RecordBatches: batches}}})
 	}
-	x := &flow.Exchange{Conn: &flow.Conn{}, Key: fetchKey, Version: 12, Request: q, Response: r}
+	size := 0
+	for _, batches := range topics {
+		size += len(batches)
+	}
+	x := &flow.Exchange{Conn: &flow.Conn{}, Key: fetchKey, Version: 12, Request: q, Response: r, ResponseSize: size}
+	var held flow.Holds
+	defer held.GiveBack()
+	x.HoldIn(&held)
 	if err := errors.Join(h.Request(t.Context(), x), h.Response(t.Context(), x)); err != nil {
 		t.Fatal(err)
 	}
@@ -142,6 +153,89 @@ func TestValuesThatDecompressToMuch(t *testing.T) {
 	}
 }
 
+// [CL-SDC-030] However many clients at once ask for records that become much, the memory is that of one of them.
+func TestManyThatDecompressToMuch(t *testing.T) {
+	h := (&scene{service: testservice.StartKeyService(t, policy)}).handler(t, nil)
+	bombs := map[string][]byte{
+		"clear":  bytes.Repeat(bomb(t, make([]byte, 30*mebibyte)), 2),
+		"claims": bomb(t, squeezed(t, h, "claims", make([]byte, 60*mebibyte))),
+	}
+	const many = 10
+	peak := peakOfHeap(t)
+	var all sync.WaitGroup
+	for i := range many {
+		all.Go(func() {
+			topic := []string{"clear", "claims"}[i%2]
+			if got := fetch(t, h, 0, map[string][]byte{topic: bombs[topic]})[topic]; got != 2-i%2 {
+				t.Errorf("%d records of %s", got, topic)
+			}
+		})
+	}
+	all.Wait()
+	most := peak()
+	t.Logf("%d MiB", most/mebibyte)
+	if most > 500*mebibyte {
+		t.Errorf("%d MiB", most/mebibyte)
+	}
+	h.responses.whole(t)
+}
+
+// [CL-SDC-030] The same of many who produce, each of whom gets through.
+func TestManyRequestsThatDecompressToMuch(t *testing.T) {
+	h := (&scene{service: testservice.StartKeyService(t, policy)}).handler(t, nil)
+	records := bomb(t, make([]byte, 40*mebibyte))
+	const many = 10
+	peak := peakOfHeap(t)
+	var all sync.WaitGroup
+	for range many {
+		all.Go(func() {
+			q := kmsg.NewPtrProduceRequest()
+			q.Version, q.Acks = 12, 1
+			q.Topics = []kmsg.ProduceRequestTopic{{Topic: "claims", Partitions: []kmsg.ProduceRequestTopicPartition{{Records: records}}}}
+			x := &flow.Exchange{Conn: &flow.Conn{}, Version: 12, RequestSize: len(records), Request: q}
+			var held flow.Holds
+			defer held.GiveBack()
+			x.HoldIn(&held)
+			if err := h.Request(t.Context(), x); err != nil || x.Answered() {
+				t.Error(err, x.Response)
+			}
+		})
+	}
+	all.Wait()
+	most := peak()
+	t.Logf("%d MiB", most/mebibyte)
+	if most > 500*mebibyte {
+		t.Errorf("%d MiB", most/mebibyte)
+	}
+	h.requests.whole(t)
+}
+
+// peakOfHeap gives the most that is in use from now on, until what it gives is called.
+func peakOfHeap(t *testing.T) func() uint64 {
+	t.Helper()
+	before := debug.SetGCPercent(10)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+	stop, most := make(chan struct{}), make(chan uint64)
+	go func() {
+		var peak uint64
+		for {
+			var now runtime.MemStats
+			runtime.ReadMemStats(&now)
+			peak = max(peak, now.HeapAlloc)
+			select {
+			case <-stop:
+				most <- peak
+				return
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
+	}()
+	return func() uint64 {
+		close(stop)
+		return <-most
+	}
+}
+
 // [CL-SDC-030] The same where the batches themselves are not compressed: a response is not made longer than a request may be, but for its last batch.
 func TestResponsesThatBecomeLong(t *testing.T) {
 	h := (&scene{service: testservice.StartKeyService(t, policy)}).handler(t, nil)
@@ -161,7 +255,7 @@ func TestRequestsThatDecompressToMuch(t *testing.T) {
 	q := kmsg.NewPtrProduceRequest()
 	q.Version, q.Acks = 12, 1
 	q.Topics = []kmsg.ProduceRequestTopic{{Topic: "claims", Partitions: []kmsg.ProduceRequestTopicPartition{{Records: all}}}}
-	x := &flow.Exchange{Conn: &flow.Conn{}, Version: 12, RequestSize: len(all), Request: q}
+	x := held(t, &flow.Exchange{Conn: &flow.Conn{}, Version: 12, RequestSize: len(all), Request: q})
 	if err := h.Request(t.Context(), x); err != nil || !x.Answered() {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@
 package payload
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -69,7 +70,7 @@ func (n *needed) add(value []byte) {
 
 // takeApart goes over the whole batches in data, and leaves out the part of one at its end, and what would take too much memory. What is
 // before the client's offset it did not ask for: brokers give whole batches.
-func takeApart(data []byte, from int64, need *needed) *partition {
+func (f *fetching) takeApart(ctx context.Context, data []byte, from int64, need *needed) *partition {
 	p := &partition{from: from}
 	for len(data) > 0 && need.held < maxHeld {
 		batch, rest, err := recordbatch.Next(data)
@@ -80,7 +81,7 @@ func takeApart(data []byte, from int64, need *needed) *partition {
 		data = rest
 		one := opened{Batch: batch}
 		if !batch.Control() {
-			if one.records, err = batch.Records(); err == nil {
+			if one.records, err = f.memory.decompressed(ctx, batch); err == nil {
 				err = one.need(from, need)
 			}
 			if batch.Compressed() {
@@ -110,16 +111,16 @@ func (o *opened) need(from int64, need *needed) error {
 
 // reader reads one partition.
 type reader struct {
-	*Handler
+	*fetching
 
 	values    decryptor.Reader
 	plainErr  error
-	memory    []byte
-	room      *int // bytes for what is delivered of a response
+	value     []byte // memory of the last one
+	counted   int    // bytes of it
 	delivered int
 }
 
-func (h *Handler) reader(readable *keys.Readable, room *int) *reader {
+func (f *fetching) reader(readable *keys.Readable) *reader {
 	given := func(kid datakey.ID) (string, *datakey.Key, error) {
 		k, there := readable.Keys[kid]
 		if !there {
@@ -127,16 +128,18 @@ func (h *Handler) reader(readable *keys.Readable, room *int) *reader {
 		}
 		return k.Scope, k.Key, k.Err
 	}
-	return &reader{Handler: h, plainErr: readable.PlainErr, memory: []byte{}, room: room, values: decryptor.Reader{
-		Keys: given, AcceptPlaintext: readable.AcceptPlaintext, MaxPlaintext: h.options.MaxPlaintext, Ciphers: h.ciphers,
-	}}
+	return &reader{
+		fetching: f, plainErr: readable.PlainErr, value: []byte{},
+		values: decryptor.Reader{Keys: given, AcceptPlaintext: readable.AcceptPlaintext, Ciphers: f.ciphers},
+	}
 }
 
 // read gives the batches up to the first record that must not pass, and why that must not.
-func (r *reader) read(p *partition) ([]byte, error) {
+func (r *reader) read(ctx context.Context, p *partition) ([]byte, error) {
+	defer func() { r.memory.give(r.counted) }()
 	out := []byte{}
 	for _, batch := range p.batches {
-		if *r.room <= 0 {
+		if r.room <= 0 {
 			return out, errFull
 		}
 		before := len(out)
@@ -144,9 +147,11 @@ func (r *reader) read(p *partition) ([]byte, error) {
 		if batch.Control() {
 			out = append(out, batch.Raw()...)
 		} else {
-			out, err = r.batch(out, batch, p.from)
+			out, err = r.batch(ctx, out, batch, p.from)
 		}
-		if *r.room -= len(out) - before; err != nil {
+		r.room -= len(out) - before
+		taken := r.memory.take(ctx, 2*(len(out)-before)) // here, and in the response
+		if err := errors.Join(err, taken); err != nil {
 			return out, err
 		}
 	}
@@ -154,7 +159,9 @@ func (r *reader) read(p *partition) ([]byte, error) {
 }
 
 // batch appends one. An error stands for the record at which it ends early; without a record before that, nothing is appended.
-func (r *reader) batch(dst []byte, b opened, from int64) ([]byte, error) {
+func (r *reader) batch(ctx context.Context, dst []byte, b opened, from int64) ([]byte, error) {
+	taken := 0
+	defer func() { r.memory.give(taken) }()
 	records := make([]byte, 0, len(b.records))
 	count, last := int32(0), b.LastOffsetDelta()
 	var stop error
@@ -166,7 +173,7 @@ func (r *reader) batch(dst []byte, b opened, from int64) ([]byte, error) {
 		if offset < from {
 			continue
 		}
-		keep, err := r.record(&one)
+		keep, err := r.record(ctx, &one)
 		if err != nil {
 			stop, last = fmt.Errorf("offset %d: %w", offset, err), one.OffsetDelta-1
 			break
@@ -177,6 +184,9 @@ func (r *reader) batch(dst []byte, b opened, from int64) ([]byte, error) {
 		if count > 0 && len(records)+len(one.Value) > recordbatch.MaxDecompressed {
 			stop, last = errFull, one.OffsetDelta-1
 			break
+		}
+		if err := r.grow(ctx, &taken, len(records)+len(one.Value), len(b.records)); err != nil {
+			return dst, err
 		}
 		records = one.Append(records)
 		count++
@@ -192,12 +202,26 @@ func (r *reader) batch(dst []byte, b opened, from int64) ([]byte, error) {
 	return out, stop
 }
 
+// grow takes memory for records of that size, and for what they are compressed to; usually for all of a batch at once.
+func (r *reader) grow(ctx context.Context, taken *int, size, usual int) error {
+	more := 2*size - *taken
+	if more <= 0 {
+		return nil
+	}
+	more = max(more, 2*usual)
+	err := r.memory.take(ctx, more)
+	if err == nil {
+		*taken += more
+	}
+	return err
+}
+
 // record decrypts one in place, or does what the failure action says. keep is false for one that is skipped.
-func (r *reader) record(one *recordbatch.Record) (keep bool, err error) {
+func (r *reader) record(ctx context.Context, one *recordbatch.Record) (keep bool, err error) {
 	if r.options.Action == Mark {
 		one.SetHeader(errorHeader, nil) // only our own word counts
 	}
-	value, err := r.value(one)
+	value, err := r.plaintext(ctx, one)
 	if err == nil {
 		one.Value = value
 		return true, nil
@@ -220,22 +244,53 @@ func (r *reader) record(one *recordbatch.Record) (keep bool, err error) {
 	return false, err
 }
 
-// value gives the plaintext; it holds until the next one is read.
-func (r *reader) value(one *recordbatch.Record) ([]byte, error) {
+// plaintext gives that of a record; it holds until the next one is read.
+func (r *reader) plaintext(ctx context.Context, one *recordbatch.Record) ([]byte, error) {
 	plain := one.Value != nil && !envelope.Is(one.Value)
 	if plain && r.plainErr != nil {
 		return nil, r.plainErr
 	}
-	value, err := r.values.ReadInto(r.memory, one.Value, decryptor.RecordKey{Known: true, Bytes: one.Key})
+	if err := r.count(ctx, len(one.Value)); err != nil {
+		return nil, err
+	}
+	value, err := r.readWithin(ctx, one)
 	switch {
 	case err != nil || one.Value == nil:
 	case plain:
 		r.numbers.plaintext.Inc()
 	default:
 		r.numbers.decrypted.Inc()
-		r.memory = value
+		r.value = value
+		err = r.count(ctx, cap(value))
 	}
 	return value, err
+}
+
+// readWithin decompresses into the share, and waits only for a value that turns out to be longer.
+func (r *reader) readWithin(ctx context.Context, one *recordbatch.Record) ([]byte, error) {
+	key := decryptor.RecordKey{Known: true, Bytes: one.Key}
+	r.values.MaxPlaintext = min(r.options.MaxPlaintext, len(one.Value)+r.memory.left())
+	value, err := r.values.ReadInto(r.value, one.Value, key)
+	if err == nil || codeOf(err) != decryptor.PlaintextTooLong || r.values.MaxPlaintext == r.options.MaxPlaintext {
+		return value, err
+	}
+	if err := r.memory.outgrow(ctx); err != nil {
+		return nil, err
+	}
+	r.values.MaxPlaintext = r.options.MaxPlaintext
+	return r.values.ReadInto(r.value, one.Value, key)
+}
+
+// count takes what the memory of a value is more than that of those before.
+func (r *reader) count(ctx context.Context, bytes int) error {
+	if bytes <= r.counted {
+		return nil
+	}
+	err := r.memory.take(ctx, bytes-r.counted)
+	if err == nil {
+		r.counted = bytes
+	}
+	return err
 }
 
 func asRefusal(err error) (*refusal.Error, bool) { return errors.AsType[*refusal.Error](err) }

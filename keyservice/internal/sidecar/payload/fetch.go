@@ -13,6 +13,7 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/datakey"
 	"github.com/cipherlane/cipherlane/keyservice/internal/keys"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/flow"
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/recordbatch"
 )
 
 // fetchOffsets is kept with an exchange: where the client reads each partition from.
@@ -55,25 +56,54 @@ func placeOf(x *flow.Exchange, topic string, id [16]byte, partition int32) place
 	return place{topic: topic, partition: partition}
 }
 
+// fetching is one response.
+type fetching struct {
+	*Handler
+
+	exchange *flow.Exchange
+	offsets  map[place]int64
+	memory   *share
+	room     int // bytes for what is delivered
+}
+
 func (h *Handler) fetched(ctx context.Context, x *flow.Exchange, response *kmsg.FetchResponse) error {
 	offsets, ok := x.Kept(fetchOffsets{}).(map[place]int64)
 	if !ok { // answered here
 		return nil
 	}
+	memory, err := h.responses.share(ctx, toFetch(x, response))
+	if err != nil {
+		return err
+	}
+	x.Hold(memory.end)
 	names := h.fetchedNames(ctx, x, response)
 	x.ChangeResponse()
-	room := maxDelivered
+	f := fetching{h, x, offsets, memory, maxDelivered}
 	for i := range response.Topics {
 		topic := &response.Topics[i]
 		name := topic.Topic
 		if x.Version >= 13 {
 			name = names[topic.TopicID]
 		}
-		if err := h.decryptTopic(ctx, x, name, topic, offsets, &room); err != nil {
+		if err := f.topic(ctx, name, topic); err != nil {
 			return err
 		}
 	}
+	memory.settle()
 	return nil
+}
+
+// toFetch is how much memory a response is expected to take: there are two of all records when it is made, and two of a batch while that is. Where
+// records were compressed they were encrypted before, as a rule, and are no longer than that.
+func toFetch(x *flow.Exchange, response *kmsg.FetchResponse) int {
+	for i := range response.Topics {
+		for j := range response.Topics[i].Partitions {
+			if recordbatch.AnyCompressed(response.Topics[i].Partitions[j].RecordBatches) {
+				return leastShare + 16*x.ResponseSize
+			}
+		}
+	}
+	return leastShare + 3*x.ResponseSize
 }
 
 // fetchedNames asks for the names of those topics only that have records.
@@ -99,40 +129,42 @@ func hasRecords(topic *kmsg.FetchResponseTopic) bool {
 	return false
 }
 
-// decryptTopic asks for the keys of all partitions together [CL-KEY-010].
-func (h *Handler) decryptTopic(ctx context.Context, x *flow.Exchange, name string, topic *kmsg.FetchResponseTopic, offsets map[place]int64, room *int) error {
+// topic asks for the keys of all partitions together [CL-KEY-010].
+func (f *fetching) topic(ctx context.Context, name string, topic *kmsg.FetchResponseTopic) error {
 	parts := make([]*partition, len(topic.Partitions))
 	need := needed{kids: map[datakey.ID]struct{}{}}
+	defer func() { f.memory.give(need.held) }()
 	for i := range topic.Partitions {
 		p := &topic.Partitions[i]
-		from, asked := offsets[placeOf(x, topic.Topic, topic.TopicID, p.Partition)]
+		from, asked := f.offsets[placeOf(f.exchange, topic.Topic, topic.TopicID, p.Partition)]
 		if len(p.RecordBatches) > 0 && !asked {
 			return fmt.Errorf("the broker answered about partition %d of a topic that was not asked for", p.Partition)
 		}
 		if name == "" && len(p.RecordBatches) > 0 { // of which topic the records are is not known, so neither is whose they are
 			p.ErrorCode, p.RecordBatches = kerr.UnknownTopicID.Code, []byte{}
 		}
-		parts[i] = takeApart(p.RecordBatches, from, &need)
+		parts[i] = f.takeApart(ctx, p.RecordBatches, from, &need)
 	}
 	readable := &keys.Readable{}
 	if len(need.kids) > 0 || need.plain {
-		readable = h.cache.Decryption(ctx, name, need.list(), need.plain)
+		readable = f.cache.Decryption(ctx, name, need.list(), need.plain)
 		defer readable.Wipe()
 	}
 	for i, part := range parts {
-		h.deliver(ctx, x, name, &topic.Partitions[i], part, h.reader(readable, room))
+		f.deliver(ctx, name, &topic.Partitions[i], part, readable)
 	}
 	return nil
 }
 
 // deliver puts what may pass in place of what the broker gave, or an error where that is nothing.
-func (h *Handler) deliver(ctx context.Context, x *flow.Exchange, topic string, p *kmsg.FetchResponseTopicPartition, part *partition, r *reader) {
+func (f *fetching) deliver(ctx context.Context, topic string, p *kmsg.FetchResponseTopicPartition, part *partition, readable *keys.Readable) {
 	if len(p.RecordBatches) == 0 {
 		return
 	}
-	out, err := r.read(part)
+	r := f.reader(readable)
+	out, err := r.read(ctx, part)
 	if err != nil && !errors.Is(err, errFull) {
-		h.failed(ctx, x, "fetching", topic, p.Partition, err)
+		f.failed(ctx, f.exchange, "fetching", topic, p.Partition, err)
 		if r.delivered == 0 {
 			p.ErrorCode, out = whileFetching(err).Code, []byte{}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/datakey"
 	"github.com/cipherlane/cipherlane/keyservice/internal/decryptor"
 	"github.com/cipherlane/cipherlane/keyservice/internal/envelope"
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/flow"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/recordbatch"
 	"github.com/cipherlane/cipherlane/keyservice/internal/testservice"
 )
@@ -60,12 +61,19 @@ func TestWhatIsDerivedGoesWithItsKey(t *testing.T) {
 // written encrypts "canary" for a topic, reads it back, and gives the envelope.
 func written(t *testing.T, h *Handler, topic string) (value []byte) {
 	t.Helper()
-	data, err := h.encrypt(t.Context(), topic, batchOf(t, 0), maxRequest)
+	memory, err := h.requests.share(t.Context(), leastShare)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer memory.end()
+	p := producing{h, &flow.Exchange{}, memory, maxRequest}
+	data, err := p.encrypt(t.Context(), topic, batchOf(t, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := fetching{h, &flow.Exchange{}, nil, memory, maxDelivered}
 	need := needed{kids: map[datakey.ID]struct{}{}}
-	part := takeApart(data, 0, &need)
+	part := f.takeApart(t.Context(), data, 0, &need)
 	for r, err := range recordbatch.All(part.batches[0].records, 1) {
 		if err != nil {
 			t.Fatal(err)
@@ -74,8 +82,7 @@ func written(t *testing.T, h *Handler, topic string) (value []byte) {
 	}
 	readable := h.cache.Decryption(t.Context(), topic, need.list(), false)
 	defer readable.Wipe()
-	room := maxDelivered
-	if read, err := h.reader(readable, &room).read(part); err != nil || !bytes.Contains(read, []byte("canary")) {
+	if read, err := f.reader(readable).read(t.Context(), part); err != nil || !bytes.Contains(read, []byte("canary")) {
 		t.Fatalf("%q %v", read, err)
 	}
 	return value

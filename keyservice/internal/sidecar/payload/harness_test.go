@@ -86,7 +86,7 @@ func (s *scene) tls(t *testing.T, principal string) *tls.Config {
 func (s *scene) handler(t *testing.T, change func(*Options)) *Handler {
 	t.Helper()
 	o := Options{
-		Addresses: []string{s.service.URL}, TLS: s.tls(t, "producer"), Keys: keys.Defaults(), Action: Fail, MaxPlaintext: DefaultMaxPlaintext,
+		Addresses: []string{s.service.URL}, TLS: s.tls(t, "producer"), Keys: keys.Defaults(), Action: Fail, MaxPlaintext: DefaultMaxPlaintext, Memory: 512 << 20,
 		BindKey: func(topic string) bool { return topic == "bound" }, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Metrics: prometheus.NewRegistry(),
 	}
@@ -106,12 +106,21 @@ func (s *scene) sidecar(t *testing.T, change func(*Options)) (address string, ha
 	t.Helper()
 	handler = s.handler(t, change)
 	r := &relays{broker: s.broker.Bootstrap, options: relay.Options{
-		Chain: flow.NewChain(protocol.Versions(), handler), Budget: wire.NewBudget(256 << 20), MaxFrame: 100 << 20, InFlight: 100,
+		Chain: flow.NewChain(protocol.Versions(), handler), Requests: wire.NewBudget(256 << 20), Responses: wire.NewBudget(256 << 20), MaxFrame: 100 << 20, InFlight: 100,
 		Drain: time.Second, Stall: time.Minute,
 	}}
 	address = r.listen(t)
 	t.Cleanup(r.close)
 	return address, handler
+}
+
+// held gives the exchange, as the relay would: what a handler holds is given back at the end of the test.
+func held(t *testing.T, x *flow.Exchange) *flow.Exchange {
+	t.Helper()
+	all := &flow.Holds{}
+	x.HoldIn(all)
+	t.Cleanup(all.GiveBack)
+	return x
 }
 
 type relays struct {

@@ -17,7 +17,7 @@ type numbers struct {
 	failures                                         *prometheus.CounterVec
 }
 
-func newNumbers(to prometheus.Registerer, cache *keys.Cache) (*numbers, error) {
+func newNumbers(to prometheus.Registerer, cache *keys.Cache, requests, responses *memory) (*numbers, error) {
 	var all []prometheus.Collector
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + name, Help: help})
@@ -34,6 +34,8 @@ func newNumbers(to prometheus.Registerer, cache *keys.Cache) (*numbers, error) {
 			Name: prefix + "failures_total", Help: "Partitions of requests, and records, that ended in an error, by code.",
 		}, []string{"code"}),
 	}
+	all = append(all, requests.collectors("request")...)
+	all = append(all, responses.collectors("response")...)
 	all = append(all, n.failures, ofCache("key_requests_total", "Calls to the key service.", cache, func(c keys.Counts) float64 { return float64(c.Requests) }),
 		ofCache("key_request_failures_total", "Calls to the key service that failed.", cache, func(c keys.Counts) float64 { return float64(c.Failures) }),
 		ofCache("keys_cached", "Data keys held now.", cache, func(c keys.Counts) float64 { return float64(c.Cached) }),
@@ -47,4 +49,16 @@ func newNumbers(to prometheus.Registerer, cache *keys.Cache) (*numbers, error) {
 
 func ofCache(name, help string, cache *keys.Cache, value func(keys.Counts) float64) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: prefix + name, Help: help}, func() float64 { return value(cache.Counts()) })
+}
+
+func (m *memory) collectors(direction string) []prometheus.Collector {
+	labels := prometheus.Labels{"direction": direction}
+	return []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: prefix + "memory_bytes", Help: "Memory reserved for what is made of messages, by direction.", ConstLabels: labels,
+		}, func() float64 { return float64(m.reserved.Load()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: prefix + "memory_waits_total", Help: "Messages that waited for memory, by direction.", ConstLabels: labels,
+		}, func() float64 { return float64(m.waits.Load()) }),
+	}
 }

@@ -44,6 +44,7 @@ type Options struct {
 	Keys         keys.Options
 	Action       Action
 	MaxPlaintext int                     // bytes
+	Memory       int                     // bytes, of what is made of requests, and as many for responses
 	BindKey      func(topic string) bool // which topics' values are bound to their record keys
 	Log          *slog.Logger
 	Metrics      prometheus.Registerer
@@ -58,6 +59,8 @@ type Handler struct {
 	ciphers *decryptor.Ciphers
 	numbers *numbers
 	logs    *rate.Limiter
+
+	requests, responses *memory
 }
 
 const logsPerSecond = 5
@@ -71,8 +74,10 @@ func New(o Options) (*Handler, error) {
 		return nil, fmt.Errorf("the failure action is fail, skip or mark, not %q", o.Action)
 	case o.MaxPlaintext < 1 || o.MaxPlaintext > 1<<30:
 		return nil, errors.New("the longest plaintext is 1 to 1073741824 bytes")
+	case o.Memory < sharesAtLeast*leastShare:
+		return nil, fmt.Errorf("the memory is at least %d bytes", sharesAtLeast*leastShare)
 	}
-	h := &Handler{options: o, logs: rate.NewLimiter(logsPerSecond, logsPerSecond)}
+	h := &Handler{options: o, logs: rate.NewLimiter(logsPerSecond, logsPerSecond), requests: newMemory(o.Memory), responses: newMemory(o.Memory)}
 	var err error
 	if h.client, err = keyclient.New(o.Addresses, o.TLS); err != nil {
 		return nil, err
@@ -84,7 +89,7 @@ func New(o Options) (*Handler, error) {
 		return nil, err
 	}
 	h.enc = encryptor.New(h.cache, o.MaxPlaintext)
-	h.numbers, err = newNumbers(o.Metrics, h.cache)
+	h.numbers, err = newNumbers(o.Metrics, h.cache, h.requests, h.responses)
 	return h, err
 }
 

@@ -20,18 +20,32 @@ import (
 // refusedTopics is kept with an exchange: the answers for partitions that were not sent on.
 type refusedTopics struct{}
 
+// producing is one request.
+type producing struct {
+	*Handler
+
+	exchange *flow.Exchange
+	memory   *share
+	room     int // how many bytes longer the request may become
+}
+
 func (h *Handler) produce(ctx context.Context, x *flow.Exchange, request *kmsg.ProduceRequest) error {
+	memory, err := h.requests.share(ctx, toProduce(x, request))
+	if err != nil {
+		return err
+	}
+	x.Hold(memory.end)
+	p := producing{h, x, memory, maxRequest - x.RequestSize}
 	names := h.producedNames(ctx, x, request)
 	var kept []kmsg.ProduceRequestTopic
 	var refused []kmsg.ProduceResponseTopic
-	room := maxRequest - x.RequestSize
 	for _, topic := range request.Topics {
 		name := topic.Topic
 		if x.Version >= 13 {
 			name = names[topic.TopicID]
 		}
 		answer := kmsg.ProduceResponseTopic{Topic: topic.Topic, TopicID: topic.TopicID}
-		topic.Partitions, answer.Partitions = h.encryptTopic(ctx, x, name, topic.Partitions, &room)
+		topic.Partitions, answer.Partitions = p.topic(ctx, name, topic.Partitions)
 		if len(topic.Partitions) > 0 {
 			kept = append(kept, topic)
 		}
@@ -39,6 +53,7 @@ func (h *Handler) produce(ctx context.Context, x *flow.Exchange, request *kmsg.P
 			refused = append(refused, answer)
 		}
 	}
+	memory.settle()
 	request.Topics = kept
 	x.ChangeRequest()
 	switch {
@@ -51,6 +66,19 @@ func (h *Handler) produce(ctx context.Context, x *flow.Exchange, request *kmsg.P
 		x.Keep(refusedTopics{}, refused)
 	}
 	return nil
+}
+
+// toProduce is how much memory a request is expected to take: small records become half as long again, there are two of all of them while a batch
+// is made and two when the request is, and text is a quarter as long when it is compressed.
+func toProduce(x *flow.Exchange, request *kmsg.ProduceRequest) int {
+	for i := range request.Topics {
+		for _, p := range request.Topics[i].Partitions {
+			if recordbatch.AnyCompressed(p.Records) {
+				return leastShare + 4*8*x.RequestSize
+			}
+		}
+	}
+	return leastShare + 8*x.RequestSize
 }
 
 func (h *Handler) producedNames(ctx context.Context, x *flow.Exchange, request *kmsg.ProduceRequest) map[[16]byte]string {
@@ -76,28 +104,27 @@ func produced(x *flow.Exchange, response *kmsg.ProduceResponse) {
 // maxRequest is what a broker takes by default (socket.request.max.bytes): it ends the connection of who sends more.
 const maxRequest = 100 << 20
 
-// encryptTopic gives the partitions to send on, and the answers for those that are not. room is how many bytes longer the request may
-// become.
-func (h *Handler) encryptTopic(ctx context.Context, x *flow.Exchange, topic string, partitions []kmsg.ProduceRequestTopicPartition, room *int) (
+// topic gives the partitions to send on, and the answers for those that are not.
+func (p *producing) topic(ctx context.Context, topic string, partitions []kmsg.ProduceRequestTopicPartition) (
 	[]kmsg.ProduceRequestTopicPartition, []kmsg.ProduceResponseTopicPartition,
 ) {
 	var kept []kmsg.ProduceRequestTopicPartition
 	var refused []kmsg.ProduceResponseTopicPartition
-	for _, p := range partitions {
+	for _, one := range partitions {
 		code, message := kerr.UnknownTopicID, "the topic id is not known"
 		if topic != "" {
-			records, err := h.encrypt(ctx, topic, p.Records, *room)
+			records, err := p.encrypt(ctx, topic, one.Records)
 			if err == nil {
-				*room -= len(records) - len(p.Records)
-				p.Records = records
-				kept = append(kept, p)
+				p.room -= len(records) - len(one.Records)
+				one.Records = records
+				kept = append(kept, one)
 				continue
 			}
-			h.failed(ctx, x, "producing", topic, p.Partition, err)
+			p.failed(ctx, p.exchange, "producing", topic, one.Partition, err)
 			code, message = whileProducing(err), "cipherlane: "+said(err)
 		}
 		answer := kmsg.NewProduceResponseTopicPartition()
-		answer.Partition, answer.ErrorCode, answer.BaseOffset, answer.LogStartOffset, answer.LogAppendTime = p.Partition, code.Code, -1, -1, -1
+		answer.Partition, answer.ErrorCode, answer.BaseOffset, answer.LogStartOffset, answer.LogAppendTime = one.Partition, code.Code, -1, -1, -1
 		answer.ErrorMessage = &message
 		refused = append(refused, answer)
 	}
@@ -112,10 +139,10 @@ func said(err error) string {
 	return err.Error()
 }
 
-// encrypt gives the batches with encrypted values, at most room bytes longer. A batch is sent on whole or not at all.
-func (h *Handler) encrypt(ctx context.Context, topic string, data []byte, room int) ([]byte, error) {
-	most := len(data) + room
-	out := make([]byte, 0, len(data)+len(data)/2)
+// encrypt gives the batches with encrypted values. A batch is sent on whole or not at all.
+func (p *producing) encrypt(ctx context.Context, topic string, data []byte) ([]byte, error) {
+	most := len(data) + p.room
+	var out []byte
 	for len(data) > 0 {
 		batch, rest, err := recordbatch.Next(data)
 		switch {
@@ -126,34 +153,57 @@ func (h *Handler) encrypt(ctx context.Context, topic string, data []byte, room i
 		case batch.Control():
 			return nil, errControl
 		}
-		if out, err = h.encryptBatch(ctx, topic, out, batch); err != nil {
+		before := len(out)
+		if out, err = p.batch(ctx, topic, out, batch); err != nil {
 			return nil, err
 		}
 		if len(out) > most { // whatever the batches behind it decompress to
 			return nil, errRequest
+		}
+		if err := p.memory.take(ctx, 2*(len(out)-before)); err != nil { // here, and in the request
+			return nil, err
 		}
 		data = rest
 	}
 	return out, nil
 }
 
-func (h *Handler) encryptBatch(ctx context.Context, topic string, dst []byte, batch recordbatch.Batch) ([]byte, error) {
-	records, err := batch.Records()
+func (p *producing) batch(ctx context.Context, topic string, dst []byte, batch recordbatch.Batch) ([]byte, error) {
+	records, err := p.memory.decompressed(ctx, batch)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.checkSizes(records, batch.Count()); err != nil {
+	defer p.memory.giveDecompressed(batch, records)
+	if err := p.checkSizes(records, batch.Count()); err != nil {
 		return nil, err
 	}
-	w, err := h.enc.Writer(ctx, topic, int(batch.Count()), h.options.BindKey(topic))
+	w, err := p.enc.Writer(ctx, topic, int(batch.Count()), p.options.BindKey(topic))
 	if err != nil {
 		return nil, err
 	}
 	if w.Mode == keyclient.Clear {
 		return append(dst, batch.Raw()...), checkClear(w, records, batch.Count())
 	}
-	values := make([]byte, 0, min(len(records)+int(batch.Count())*(encryptor.Overhead+4), recordbatch.MaxDecompressed))
-	for r, err := range recordbatch.All(records, batch.Count()) {
+	size := min(len(records)+int(batch.Count())*(encryptor.Overhead+4), recordbatch.MaxDecompressed)
+	if err := p.memory.take(ctx, 2*size); err != nil { // the other one is what it is compressed to
+		return nil, err
+	}
+	defer p.memory.give(2 * size)
+	values, err := encryptAll(w, records, batch.Count(), size)
+	if err != nil {
+		return nil, err
+	}
+	dst, err = batch.Append(dst, values, batch.Count(), batch.LastOffsetDelta())
+	if err == nil {
+		p.numbers.encrypted.Add(float64(w.Done()))
+	}
+	return dst, err
+}
+
+// encryptAll gives so many records with encrypted values.
+func encryptAll(w *encryptor.Writer, records []byte, count int32, size int) ([]byte, error) {
+	values := make([]byte, 0, size)
+	for r, err := range recordbatch.All(records, count) {
 		if err != nil {
 			return nil, err
 		}
@@ -169,11 +219,7 @@ func (h *Handler) encryptBatch(ctx context.Context, topic string, dst []byte, ba
 			return nil, recordbatch.ErrTooLarge
 		}
 	}
-	dst, err = batch.Append(dst, values, batch.Count(), batch.LastOffsetDelta())
-	if err == nil {
-		h.numbers.encrypted.Add(float64(w.Done()))
-	}
-	return dst, err
+	return values, nil
 }
 
 // checkSizes goes over the records before a key is asked for [CL-ENV-042].

@@ -165,7 +165,7 @@ func TestTopicIDsWhileTheClusterDoesNotAnswer(t *testing.T) {
 	for _, id := range [][16]byte{known, unknown} {
 		q.Topics = append(q.Topics, kmsg.ProduceRequestTopic{TopicID: id, Partitions: []kmsg.ProduceRequestTopicPartition{{Records: batchOf(t, 0)}}})
 	}
-	x := &flow.Exchange{Conn: &flow.Conn{Topics: lost{}}, Version: 13, Request: q}
+	x := held(t, &flow.Exchange{Conn: &flow.Conn{Topics: lost{}}, Version: 13, Request: q})
 	if err := h.Request(t.Context(), x); err != nil || len(q.Topics) != 1 || q.Topics[0].TopicID != known {
 		t.Fatalf("%+v %v", q.Topics, err)
 	}
@@ -180,7 +180,7 @@ func TestTopicIDsWhileTheClusterDoesNotAnswer(t *testing.T) {
 		fetch.Topics = append(fetch.Topics, kmsg.FetchRequestTopic{TopicID: id, Partitions: []kmsg.FetchRequestTopicPartition{{}}})
 		fetched.Topics = append(fetched.Topics, kmsg.FetchResponseTopic{TopicID: id, Partitions: []kmsg.FetchResponseTopicPartition{{RecordBatches: bytes.Clone(encrypted)}}})
 	}
-	x = &flow.Exchange{Conn: x.Conn, Key: fetchKey, Version: 13, Request: fetch, Response: fetched}
+	x = held(t, &flow.Exchange{Conn: x.Conn, Key: fetchKey, Version: 13, Request: fetch, Response: fetched})
 	if err := errors.Join(h.Request(t.Context(), x), h.Response(t.Context(), x)); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestNoRequestBecomesLongerThanABrokerTakes(t *testing.T) {
 	r.Version, r.Acks = 12, 1
 	partitions := []kmsg.ProduceRequestTopicPartition{{Partition: 0, Records: batchOf(t, 0)}, {Partition: 1, Records: batchOf(t, 0)}}
 	r.Topics = []kmsg.ProduceRequestTopic{{Topic: "large", Partitions: partitions}}
-	x := &flow.Exchange{Conn: &flow.Conn{}, Version: 12, RequestSize: maxRequest - 100, Request: r} // room for one envelope
+	x := held(t, &flow.Exchange{Conn: &flow.Conn{}, Version: 12, RequestSize: maxRequest - 100, Request: r}) // room for one envelope
 	if err := h.Request(t.Context(), x); err != nil || len(r.Topics) != 1 || len(r.Topics[0].Partitions) != 1 {
 		t.Fatalf("%+v %v", r.Topics, err)
 	}
@@ -246,7 +246,7 @@ func TestShareGroupsAreRefused(t *testing.T) {
 	h := (&scene{service: testservice.StartKeyService(t, policy)}).handler(t, nil)
 	for _, q := range []kmsg.Request{kmsg.NewPtrShareFetchRequest(), kmsg.NewPtrShareAcknowledgeRequest()} {
 		for version := range q.MaxVersion() + 1 {
-			x := &flow.Exchange{Conn: &flow.Conn{}, Key: q.Key(), Version: version}
+			x := held(t, &flow.Exchange{Conn: &flow.Conn{}, Key: q.Key(), Version: version})
 			if err := h.Request(t.Context(), x); err != nil || !x.Answered() || x.Response.Key() != q.Key() {
 				t.Fatalf("%+v %v", x.Response, err)
 			}

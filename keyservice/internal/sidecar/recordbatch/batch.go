@@ -35,7 +35,7 @@ var (
 	ErrCorrupt  = errors.New("the record batch is damaged")
 	ErrFormat   = errors.New("the message format is older than 2: such records cannot be encrypted or decrypted here")
 	ErrCodec    = errors.New("the compression codec is unknown")
-	ErrTooLarge = fmt.Errorf("the record batch decompresses to more than %d bytes", MaxDecompressed)
+	ErrTooLarge = fmt.Errorf("the record batch decompresses to more than %d bytes, or is asked to be less", MaxDecompressed)
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -92,14 +92,26 @@ func (b Batch) Control() bool { return b.attributes()&controlBit != 0 }
 
 func (b Batch) attributes() uint16 { return binary.BigEndian.Uint16(b.raw[attributesAt:]) }
 
-// Compressed tells whether Records takes memory of its own.
+// Compressed tells whether Decompressed takes memory of its own.
 func (b Batch) Compressed() bool { return b.attributes()&codecBits != 0 }
 
-// Records gives the records, decompressed.
+// AnyCompressed tells whether one of the batches in data claims to be, which Next has not looked at.
+func AnyCompressed(data []byte) bool {
+	for len(data) >= HeaderSize {
+		size := int64(binary.BigEndian.Uint32(data[lengthAt:])) + afterLength
+		if binary.BigEndian.Uint16(data[attributesAt:])&codecBits != 0 {
+			return true
+		}
+		data = data[min(size, int64(len(data))):]
+	}
+	return false
+}
+
+// Decompressed gives the records, with at most so many bytes of memory for them where they are compressed, and MaxDecompressed.
 //
 // Errors: ErrCorrupt, ErrCodec, ErrTooLarge.
-func (b Batch) Records() ([]byte, error) {
-	data, err := decompress(b.raw[HeaderSize:], codec(b.attributes()&codecBits))
+func (b Batch) Decompressed(most int) ([]byte, error) {
+	data, err := decompress(b.raw[HeaderSize:], codec(b.attributes()&codecBits), min(max(most, 0), MaxDecompressed))
 	if err != nil {
 		return nil, err
 	}

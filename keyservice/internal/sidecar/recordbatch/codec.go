@@ -4,9 +4,11 @@ package recordbatch
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
+	"runtime"
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
@@ -14,6 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/semaphore"
 )
 
 // MaxDecompressed is what the records of one batch may decompress to, in bytes.
@@ -52,12 +55,25 @@ var compressors = sync.OnceValue(func() map[codec]kgo.Compressor {
 })
 
 var zstdReaders = sync.Pool{New: func() any {
-	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(MaxDecompressed))
+	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(MaxDecompressed),
+		zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		panic(err) // the options are constants
 	}
 	return r
 }}
+
+// working bounds how many codecs work at a time, each of which has buffers of its own: of lz4 some 8 MiB, if a frame says so.
+var working = semaphore.NewWeighted(2 * int64(runtime.GOMAXPROCS(0)))
+
+// work waits for a place, where one is needed; done leaves it.
+func work(c codec) (done func()) {
+	if c == none {
+		return func() {}
+	}
+	_ = working.Acquire(context.Background(), 1) // whoever is there leaves soon
+	return func() { working.Release(1) }
+}
 
 func compress(dst, data []byte, c codec) ([]byte, error) {
 	if c == none {
@@ -67,6 +83,7 @@ func compress(dst, data []byte, c codec) ([]byte, error) {
 	if of == nil {
 		return nil, ErrCodec
 	}
+	defer work(c)()
 	out, used := of.Compress(&bytes.Buffer{}, data)
 	if used < 0 {
 		return nil, errors.New("compressing failed")
@@ -74,26 +91,27 @@ func compress(dst, data []byte, c codec) ([]byte, error) {
 	return append(dst, out...), nil
 }
 
-func decompress(data []byte, c codec) (out []byte, err error) {
+func decompress(data []byte, c codec, most int) (out []byte, err error) {
+	defer work(c)()
 	switch c {
 	case none:
-		out = data
+		out, most = data, MaxDecompressed
 	case gzipped:
 		r, failed := gzip.NewReader(bytes.NewReader(data))
 		if failed != nil {
 			return nil, ErrCorrupt
 		}
-		out, err = readAll(r, len(data))
+		out, err = readAll(r, len(data), most)
 	case snappy:
-		out, err = unsnappy(data)
+		out, err = unsnappy(data, most)
 	case lz4ed:
-		out, err = readAll(lz4.NewReader(bytes.NewReader(data)), len(data))
+		out, err = readAll(lz4.NewReader(bytes.NewReader(data)), len(data), most)
 	case zstded:
-		out, err = unzstd(data)
+		out, err = unzstd(data, most)
 	default:
 		return nil, ErrCodec
 	}
-	if len(out) > MaxDecompressed {
+	if len(out) > most {
 		return nil, ErrTooLarge
 	}
 	if err != nil && !errors.Is(err, ErrTooLarge) {
@@ -102,29 +120,39 @@ func decompress(data []byte, c codec) (out []byte, err error) {
 	return out, err
 }
 
-func readAll(r io.Reader, size int) ([]byte, error) {
-	out := bytes.NewBuffer(make([]byte, 0, 3*size+bytes.MinRead))
-	_, err := out.ReadFrom(io.LimitReader(r, MaxDecompressed+1))
+// firstGuess is how much memory is tried first for what so many bytes decompress to.
+func firstGuess(size, most int) int { return min(3*size+bytes.MinRead, most) }
+
+func readAll(r io.Reader, size, most int) ([]byte, error) {
+	out := bytes.NewBuffer(make([]byte, 0, firstGuess(size, most)))
+	_, err := out.ReadFrom(io.LimitReader(r, int64(most)+1))
 	return out.Bytes(), err
 }
 
-func unzstd(data []byte) ([]byte, error) {
+// unzstd tries with more and more memory: a frame need not tell how much it takes, and what it tells need not be true.
+func unzstd(data []byte, most int) ([]byte, error) {
 	r, ok := zstdReaders.Get().(*zstd.Decoder)
 	if !ok {
 		return nil, ErrCorrupt
 	}
 	defer zstdReaders.Put(r)
-	out, err := r.DecodeAll(data, nil)
-	if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) {
-		return nil, ErrTooLarge
+	for size := firstGuess(len(data), most); ; size = min(4*size, most) {
+		out, err := r.DecodeAll(data, make([]byte, 0, size))
+		full := errors.Is(err, zstd.ErrDecoderSizeExceeded)
+		switch {
+		case full && size < most:
+			continue
+		case full, errors.Is(err, zstd.ErrWindowSizeExceeded):
+			return nil, ErrTooLarge
+		}
+		return out, err
 	}
-	return out, err
 }
 
 // unsnappy reads one block, or Java's stream of them.
-func unsnappy(data []byte) (out []byte, err error) {
+func unsnappy(data []byte, most int) (out []byte, err error) {
 	if !bytes.HasPrefix(data, xerialMagic) {
-		return appendBlock(nil, data)
+		return appendBlock(nil, data, most)
 	}
 	if len(data) < xerialHeader {
 		return nil, ErrCorrupt
@@ -137,7 +165,7 @@ func unsnappy(data []byte) (out []byte, err error) {
 		if data = data[blockHeader:]; size > int64(len(data)) {
 			return nil, ErrCorrupt
 		}
-		if out, err = appendBlock(out, data[:size]); err != nil {
+		if out, err = appendBlock(out, data[:size], most); err != nil {
 			return nil, err
 		}
 		data = data[size:]
@@ -145,12 +173,12 @@ func unsnappy(data []byte) (out []byte, err error) {
 	return out, nil
 }
 
-func appendBlock(dst, block []byte) ([]byte, error) {
+func appendBlock(dst, block []byte, most int) ([]byte, error) {
 	size, err := s2.DecodedLen(block)
 	if err != nil {
 		return nil, ErrCorrupt
 	}
-	if size > MaxDecompressed-len(dst) {
+	if size > most-len(dst) {
 		return nil, ErrTooLarge
 	}
 	plain, err := s2.Decode(nil, block)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"runtime"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -65,7 +66,7 @@ func rewritten(t testing.TB, raw []byte, change func([]byte) []byte) []byte {
 	if err != nil || len(rest) != 0 {
 		t.Fatal(err, len(rest))
 	}
-	records, err := b.Records()
+	records, err := b.Decompressed(MaxDecompressed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +168,7 @@ func TestABatchWithoutRecordsIsAsTheLogCleanerLeavesIt(t *testing.T) {
 	if err != nil || empty.Count() != 0 || empty.LastOffsetDelta() != 3 {
 		t.Fatalf("%v %v", empty, err)
 	}
-	if records, err := empty.Records(); err != nil || len(records) != 0 {
+	if records, err := empty.Decompressed(MaxDecompressed); err != nil || len(records) != 0 {
 		t.Fatalf("%x %v", records, err)
 	}
 }
@@ -181,7 +182,7 @@ func whole(data []byte) error {
 	case b.Raw() == nil || len(rest) > 0:
 		return errors.New("not whole")
 	}
-	records, err := b.Records()
+	records, err := b.Decompressed(MaxDecompressed)
 	if err != nil {
 		return err
 	}
@@ -285,6 +286,76 @@ func TestBombsAreBounded(t *testing.T) {
 	binary.BigEndian.PutUint32(packed[lengthAt:], uint32(len(packed)-afterLength))
 	if err := whole(sealed(packed)); err == nil {
 		t.Error("a claim was believed")
+	}
+}
+
+// [CL-SDC-106] A caller that has less memory is told so, and little is spent on finding out.
+func TestDecompressedIntoLess(t *testing.T) {
+	const size = 2 << 20
+	raw := map[codec][]byte{}
+	for c := range codecNames {
+		raw[c] = framed(t, c, 0, 1, make([]byte, size))
+	}
+	for c, name := range codecNames {
+		b, _, err := Next(raw[c])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := b.Decompressed(size); err != nil || len(got) != size {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+		if c == none {
+			if got, err := b.Decompressed(0); err != nil || len(got) != size { // takes none
+				t.Errorf("%d bytes, %v", len(got), err)
+			}
+			continue
+		}
+		for _, most := range []int{size - 1, size / 2, 100, 0, -1} {
+			if _, err := b.Decompressed(most); !errors.Is(err, ErrTooLarge) {
+				t.Errorf("%s into %d bytes: %v", name, most, err)
+			}
+		}
+		const rounds = 8
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range rounds {
+			_, _ = b.Decompressed(size / 64)
+		}
+		runtime.ReadMemStats(&after)
+		own := uint64(0)
+		if c == lz4ed {
+			own = 2 * 4 << 20 // of its blocks
+		}
+		if spent := (after.TotalAlloc - before.TotalAlloc) / rounds; spent > own+size/2 {
+			t.Errorf("%s: %d bytes were taken where %d are there", name, spent, size/64)
+		}
+	}
+}
+
+// What is claimed to be compressed is found without being looked at, in whatever bytes there are.
+func TestAnyCompressed(t *testing.T) {
+	plain, zipped := framed(t, none, 0, 1, make([]byte, 100)), framed(t, gzipped, 0, 1, make([]byte, 100))
+	long := bytes.Clone(zipped)
+	binary.BigEndian.PutUint32(long[lengthAt:], 1<<32-1)
+	passed := bytes.Clone(plain)
+	binary.BigEndian.PutUint32(passed[lengthAt:], 1<<31)
+	for name, c := range map[string]struct {
+		data []byte
+		any  bool
+	}{
+		"none":               {plain, false},
+		"the only one":       {zipped, true},
+		"the second":         {append(bytes.Clone(plain), zipped...), true},
+		"behind half of one": {plain[:30], false},
+		"nothing":            {nil, false},
+		"zeros":              {make([]byte, 1<<20), false},
+		"a long one":         {long, true},
+		"behind a long one":  {append(passed, zipped...), false},
+		"half of one":        {zipped[:HeaderSize-1], false},
+	} {
+		if got := AnyCompressed(c.data); got != c.any {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 

@@ -20,11 +20,13 @@ import (
 // Options are the same for all connections.
 type Options struct {
 	Chain    *flow.Chain
-	Budget   *wire.Budget
 	MaxFrame int           // bytes, in both directions
 	InFlight int           // requests without an answer, on one connection; more are not read
 	Drain    time.Duration // from the end of reading requests to the close
 	Stall    time.Duration // for which a peer may leave a frame half sent; more for large ones
+
+	// Requests and Responses have memory of their own: a request may wait until responses are delivered, never the other way round.
+	Requests, Responses *wire.Budget
 }
 
 // ErrUnexpected means that a broker does not keep to the protocol.
@@ -219,12 +221,14 @@ func (r *relay) onward(to *wire.Writer, frame []byte) error {
 }
 
 // whole gives a frame with its length: in the reader's buffer if it fits there, else in memory of the budget.
-func (r *relay) whole(ctx context.Context, from *wire.Reader, stream wire.Stream, size int) (p []byte, release func(), err error) {
+func (r *relay) whole(ctx context.Context, budget *wire.Budget, from *wire.Reader, stream wire.Stream, size int) (
+	p []byte, release func(), err error,
+) {
 	if 4+size <= wire.BufferSize {
 		p, err = from.Peek(4 + size)
 		return p, func() { from.Discard(4 + size) }, err
 	}
-	frame, err := r.Budget.Get(ctx, 4+size)
+	frame, err := budget.Get(ctx, 4+size)
 	if err != nil {
 		return nil, nil, err
 	}

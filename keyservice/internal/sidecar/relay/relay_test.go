@@ -22,14 +22,15 @@ import (
 )
 
 const (
-	stall  = 600 * time.Millisecond
-	inTime = 15 * time.Second
+	stall    = 600 * time.Millisecond
+	inTime   = 15 * time.Second
+	maxFrame = 32<<20 - 4 // bytes
 )
 
 func options(handlers ...flow.Handler) Options {
 	return Options{
-		Chain: flow.NewChain(protocol.Versions(), handlers...), Budget: wire.NewBudget(64 << 20), MaxFrame: 32<<20 - 4, InFlight: 1000,
-		Drain: 50 * time.Millisecond, Stall: stall,
+		Chain: flow.NewChain(protocol.Versions(), handlers...), MaxFrame: maxFrame, InFlight: 1000, Drain: 50 * time.Millisecond, Stall: stall,
+		Requests: wire.NewBudget(4 + maxFrame), Responses: wire.NewBudget(4 + maxFrame),
 	}
 }
 
@@ -174,7 +175,7 @@ func (bodies) Response(context.Context, *flow.Exchange) error { return nil }
 // [CL-SDC-014] [CL-SDC-030] Peers that claim all the memory there is for frames, and send nothing more, do not keep it from others.
 func TestFramesThatAreClaimed(t *testing.T) {
 	o := options(bodies{})
-	claim := binary.BigEndian.AppendUint32(nil, uint32(o.MaxFrame)) // of which two are all
+	claim := binary.BigEndian.AppendUint32(nil, uint32(o.MaxFrame)) // which is all there is in its direction
 	claimers := []*ends{serve(t, o), serve(t, o)}
 	send(t, claimers[0].client, append(append(claim, heartbeat(0)[4:]...), make([]byte, smallHeader)...))
 	send(t, claimers[1].client, heartbeat(0))
@@ -190,9 +191,77 @@ func TestFramesThatAreClaimed(t *testing.T) {
 	if got := receive(t, other.broker); len(got) < 1<<20 {
 		t.Errorf("%d bytes", len(got))
 	}
+	tag := append(binary.AppendUvarint([]byte{1, 9}, 1<<20), make([]byte, 1<<20)...) // one field, number 9
+	answer := append([]byte{0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0}, tag...)
+	send(t, other.broker, append(binary.BigEndian.AppendUint32(nil, uint32(len(answer))), answer...))
+	if got := receive(t, other.client); len(got) != len(answer) {
+		t.Errorf("%d bytes", len(got))
+	}
 	t.Logf("another waited for %s", time.Since(began))
 	timedOut(t, claimers[0])
 	timedOut(t, claimers[1])
+}
+
+// holder holds something for each message, does what is said, and counts what is given back.
+type holder struct {
+	bodies
+
+	do         func(*flow.Exchange) error
+	held, back *atomic.Int32
+	requests   *atomic.Int32 // that a response still had
+}
+
+func (h holder) Request(_ context.Context, x *flow.Exchange) error {
+	h.hold(x)
+	return h.do(x)
+}
+
+func (h holder) Response(_ context.Context, x *flow.Exchange) error {
+	h.hold(x)
+	if x.Request != nil && !x.Answered() {
+		h.requests.Add(1)
+	}
+	return nil
+}
+
+func (h holder) hold(x *flow.Exchange) {
+	h.held.Add(2)
+	for range 2 {
+		x.Hold(func() { h.back.Add(1) })
+	}
+}
+
+// What a handler holds is given back, once, whatever becomes of the message; what waits for its response holds no request.
+func TestWhatHandlersHold(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(*flow.Exchange) error
+		held int32
+		ends bool
+	}{
+		"a request that is sent on":   {func(*flow.Exchange) error { return nil }, 4, false},
+		"one that is changed":         {func(x *flow.Exchange) error { x.ChangeRequest(); return nil }, 4, false},
+		"one that is answered":        {func(x *flow.Exchange) error { x.Answer(kmsg.NewPtrHeartbeatResponse()); return nil }, 2, false},
+		"one that ends all":           {func(*flow.Exchange) error { return errors.New("no") }, 2, true},
+		"one of which a panic is had": {func(*flow.Exchange) error { panic("no") }, 2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := holder{do: c.do, held: &atomic.Int32{}, back: &atomic.Int32{}, requests: &atomic.Int32{}}
+			e := serve(t, options(h))
+			send(t, e.client, heartbeat(1))
+			if c.held == 4 {
+				receive(t, e.broker)
+				send(t, e.broker, response(1))
+			}
+			if !c.ends {
+				receive(t, e.client)
+				_ = e.client.Close()
+			}
+			<-e.done
+			if h.held.Load() != c.held || h.back.Load() != c.held || h.requests.Load() != 0 {
+				t.Errorf("held %d, given back %d; requests: %d", h.held.Load(), h.back.Load(), h.requests.Load())
+			}
+		})
+	}
 }
 
 // large answers every Metadata in the broker's place.

@@ -68,7 +68,7 @@ func (r *relay) exchange(p []byte, size int) (*flow.Exchange, protocol.Header, e
 
 // sendDecoded takes one request that a handler wants to see whole.
 func (r *relay) sendDecoded(ctx context.Context, x *flow.Exchange, header protocol.Header, size int) error {
-	frame, release, err := r.whole(ctx, r.requests, r.client, size)
+	frame, release, err := r.whole(ctx, r.Requests, r.requests, r.client, size)
 	if err != nil {
 		return err
 	}
@@ -77,10 +77,16 @@ func (r *relay) sendDecoded(ctx context.Context, x *flow.Exchange, header protoc
 	if x.Request, err = protocol.DecodeRequest(header, p[header.Size:]); err != nil {
 		return err
 	}
-	if err := r.Chain.Request(ctx, x); err != nil {
+	var held flow.Holds
+	defer held.GiveBack()
+	x.HoldIn(&held)
+	err = r.Chain.Request(ctx, x)
+	request := x.Request
+	x.Request = nil // what waits for its response holds no records
+	switch {
+	case err != nil:
 		return err
-	}
-	if x.Answered() {
+	case x.Answered():
 		return r.answer(ctx, x)
 	}
 	if err := r.expect(ctx, x); err != nil {
@@ -89,7 +95,7 @@ func (r *relay) sendDecoded(ctx context.Context, x *flow.Exchange, header protoc
 	if !x.RequestChanged() {
 		return r.onward(r.toBroker, frame)
 	}
-	return r.toBroker.Write(protocol.AppendRequest(make([]byte, 0, len(frame)+spare), p[:header.Size], x.Request))
+	return r.toBroker.Write(protocol.AppendRequest(make([]byte, 0, len(frame)+spare), p[:header.Size], request))
 }
 
 // spare is how much longer a changed frame may be without another allocation.

@@ -73,7 +73,7 @@ func (r *relay) deliverBytes(ctx context.Context, x *flow.Exchange, size int) er
 }
 
 func (r *relay) deliverWhole(ctx context.Context, x *flow.Exchange, size int, want flow.Level) error {
-	frame, release, err := r.whole(ctx, r.responses, r.upstream, size)
+	frame, release, err := r.whole(ctx, r.Responses, r.responses, r.upstream, size)
 	if err != nil {
 		return err
 	}
@@ -90,6 +90,9 @@ func (r *relay) deliverWhole(ctx context.Context, x *flow.Exchange, size int, wa
 			return err
 		}
 	}
+	var held flow.Holds
+	defer held.GiveBack()
+	x.HoldIn(&held)
 	if err := r.Chain.Response(ctx, x); err != nil {
 		return err
 	}

@@ -23,7 +23,8 @@ func (s *Server) openPayload() error {
 	}
 	s.payload, err = payload.New(payload.Options{
 		Addresses: p.URLs, Keys: keys.Defaults(), Action: payload.Action(p.FailureAction), MaxPlaintext: p.MaxPlaintext, BindKey: p.BindsKey,
-		Log: s.log, Metrics: s.metrics.registry,
+		Memory: s.cfg.Limits.Memory,
+		Log:    s.log, Metrics: s.metrics.registry,
 		TLS: &tls.Config{
 			MinVersion: tls.VersionTLS12, RootCAs: cas,
 			GetClientCertificate: s.ownCertificate,

@@ -76,7 +76,7 @@ func (s *Server) open(ctx context.Context) error {
 		Handshake: s.cfg.Limits.Handshake, MaxAge: s.cfg.Limits.MaxAge, Tunnels: s.tunnels(),
 		Relay: relay.Options{
 			Chain:    flow.NewChain(protocol.Versions(), s.handlers(topics)...),
-			Budget:   wire.NewBudget(int64(s.cfg.Limits.Memory)),
+			Requests: wire.NewBudget(int64(s.cfg.Limits.Memory / 2)), Responses: wire.NewBudget(int64(s.cfg.Limits.Memory / 2)),
 			MaxFrame: s.cfg.Limits.Frame, InFlight: s.cfg.Limits.InFlight,
 			Drain: s.cfg.GracePeriod, Stall: s.cfg.Limits.Stall,
 		},
