@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
+	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -16,14 +19,22 @@ import (
 type Scope struct {
 	testing.TB
 
+	mu       sync.Mutex
 	cleanups []func()
 }
 
 // Failure ends a group by a panic, as testing.TB has no other way.
 type Failure struct{ Err error }
 
-// Run ends with the error that Check or Must met.
-func (*Scope) Run(measure func()) (err error) {
+// Run ends with the error that Check or Must met. A signal ends the program, with its children.
+func (b *Scope) Run(measure func()) (err error) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		fmt.Fprintln(os.Stderr, "stopped:", <-signals)
+		b.Close()
+		os.Exit(1)
+	}()
 	defer func() {
 		if p := recover(); p != nil {
 			f, ok := p.(Failure)
@@ -39,7 +50,11 @@ func (*Scope) Run(measure func()) (err error) {
 
 // Close ends everything, the last first.
 func (b *Scope) Close() {
-	for _, cleanup := range slices.Backward(b.cleanups) {
+	b.mu.Lock()
+	cleanups := b.cleanups
+	b.cleanups = nil
+	b.mu.Unlock()
+	for _, cleanup := range slices.Backward(cleanups) {
 		cleanup()
 	}
 }
@@ -61,7 +76,11 @@ func Check(err error) {
 func (*Scope) Helper() {}
 
 // Cleanup implements testing.TB.
-func (b *Scope) Cleanup(f func()) { b.cleanups = append(b.cleanups, f) }
+func (b *Scope) Cleanup(f func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.cleanups = append(b.cleanups, f)
+}
 
 // Fatal implements testing.TB.
 func (*Scope) Fatal(args ...any) { panic(Failure{errors.New(fmt.Sprint(args...))}) }

@@ -60,10 +60,10 @@ func raw(offset int32, value []byte) []byte {
 	return r.AppendTo(nil)
 }
 
-// squeezed gives the envelope of a plaintext that was compressed before it was encrypted, as SDKs do.
-func squeezed(t *testing.T, h *Handler, topic string, plaintext []byte) []byte {
+// squeezed gives the envelope, for the topic "claims", of a plaintext that was compressed before it was encrypted, as SDKs do.
+func squeezed(t *testing.T, h *Handler, plaintext []byte) []byte {
 	t.Helper()
-	grant, err := h.cache.Encryption(t.Context(), topic)
+	grant, err := h.cache.Encryption(t.Context(), "claims")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestValuesThatDecompressToMuch(t *testing.T) {
 	const many, each = 7, 20 * mebibyte
 	values := make([][]byte, many)
 	for i := range values {
-		values[i] = squeezed(t, h, "claims", make([]byte, each))
+		values[i] = squeezed(t, h, make([]byte, each))
 	}
 	batch := bomb(t, values...)
 	var got []int
@@ -158,7 +158,7 @@ func TestManyThatDecompressToMuch(t *testing.T) {
 	h := (&scene{service: testservice.StartKeyService(t, policy)}).handler(t, nil)
 	bombs := map[string][]byte{
 		"clear":  bytes.Repeat(bomb(t, make([]byte, 30*mebibyte)), 2),
-		"claims": bomb(t, squeezed(t, h, "claims", make([]byte, 60*mebibyte))),
+		"claims": bomb(t, squeezed(t, h, make([]byte, 60*mebibyte))),
 	}
 	const many = 10
 	peak := peakOfHeap(t)
@@ -240,7 +240,7 @@ func peakOfHeap(t *testing.T) func() uint64 {
 func TestResponsesThatBecomeLong(t *testing.T) {
 	h := (&scene{service: testservice.StartKeyService(t, policy)}).handler(t, nil)
 	const many, each = 6, 40 * mebibyte
-	all := bytes.Repeat(batchWith(t, 0, squeezed(t, h, "claims", make([]byte, each))), many)
+	all := bytes.Repeat(batchWith(t, 0, squeezed(t, h, make([]byte, each))), many)
 	if got := fetch(t, h, 0, map[string][]byte{"claims": all})["claims"]; got != maxDelivered/each+1 {
 		t.Errorf("%d are delivered", got)
 	}
@@ -268,15 +268,57 @@ func TestRequestsThatDecompressToMuch(t *testing.T) {
 	}
 }
 
-// encrypted gives how many records were.
+// [CL-SDC-030] [CL-ENV-034] Who waits until another one is done holds no keys meanwhile, and reads from the beginning what it has read in part; it is
+// counted once. Who takes no more than its share does not wait.
+func TestReadingWaitsForMemory(t *testing.T) {
+	figures := prometheus.NewRegistry()
+	h := (&scene{service: testservice.StartKeyService(t, policy)}).handler(t, func(o *Options) { o.Metrics = figures })
+	another := shareOf(t, h.responses, 0)
+	if waits(t, takes(another, 1)) {
+		t.Fatal("nobody else is there")
+	}
+	small, large := squeezed(t, h, []byte("small")), squeezed(t, h, make([]byte, 20*mebibyte))
+	done := make(chan map[string]int)
+	go func() {
+		done <- fetch(t, h, 0, map[string][]byte{"claims": batchWith(t, 0, small, small, large, small, large)})
+	}()
+	waitUntil(t, "it waits", func() bool { return h.responses.waits.Load() == 1 })
+	before := counted(t, figures, "records_decrypted_total")
+	if before != 0 {
+		t.Errorf("%v are counted before they are read", before)
+	}
+	if got := fetch(t, h, 0, map[string][]byte{"claims": batchWith(t, 0, small)}); got["claims"] != 1 {
+		t.Error("a small one waits")
+	}
+	select {
+	case <-done:
+		t.Error("two take more than their share")
+	default:
+	}
+	another.end()
+	if got := <-done; got["claims"] != 5 {
+		t.Errorf("%v are delivered", got)
+	}
+	if after := counted(t, figures, "records_decrypted_total"); after != 1+5 {
+		t.Errorf("%v are counted", after)
+	}
+	h.responses.whole(t)
+}
+
 func encrypted(t *testing.T, figures *prometheus.Registry) float64 {
+	t.Helper()
+	return counted(t, figures, "records_encrypted_total")
+}
+
+// counted gives a figure.
+func counted(t *testing.T, figures *prometheus.Registry, name string) float64 {
 	t.Helper()
 	families, err := figures.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, family := range families {
-		if family.GetName() == prefix+"records_encrypted_total" {
+		if family.GetName() == prefix+name {
 			return family.GetMetric()[0].GetCounter().GetValue()
 		}
 	}

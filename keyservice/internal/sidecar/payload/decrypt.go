@@ -117,7 +117,11 @@ type reader struct {
 	plainErr  error
 	value     []byte // memory of the last one
 	counted   int    // bytes of it
+	lasting   int    // bytes of what was read, here and in the response
 	delivered int
+
+	decrypted, plaintext, skipped, marked int
+	failures                              map[refusal.Code]int
 }
 
 func (f *fetching) reader(readable *keys.Readable) *reader {
@@ -129,13 +133,15 @@ func (f *fetching) reader(readable *keys.Readable) *reader {
 		return k.Scope, k.Key, k.Err
 	}
 	return &reader{
-		fetching: f, plainErr: readable.PlainErr, value: []byte{},
+		fetching: f, plainErr: readable.PlainErr, value: []byte{}, failures: map[refusal.Code]int{},
 		values: decryptor.Reader{Keys: given, AcceptPlaintext: readable.AcceptPlaintext, Ciphers: f.ciphers},
 	}
 }
 
 // read gives the batches up to the first record that must not pass, and why that must not.
-func (r *reader) read(ctx context.Context, p *partition) ([]byte, error) {
+//
+// Errors: errNoRoom, errFull, and those of records and batches.
+func (r *reader) read(p *partition) ([]byte, error) {
 	defer func() { r.memory.give(r.counted) }()
 	out := []byte{}
 	for _, batch := range p.batches {
@@ -147,19 +153,51 @@ func (r *reader) read(ctx context.Context, p *partition) ([]byte, error) {
 		if batch.Control() {
 			out = append(out, batch.Raw()...)
 		} else {
-			out, err = r.batch(ctx, out, batch, p.from)
+			out, err = r.batch(out, batch, p.from)
 		}
-		r.room -= len(out) - before
-		taken := r.memory.take(ctx, 2*(len(out)-before)) // here, and in the response
-		if err := errors.Join(err, taken); err != nil {
+		if errors.Is(err, errNoRoom) {
+			return nil, err
+		}
+		if taken := r.keep(len(out) - before); taken != nil {
+			return nil, taken
+		}
+		if err != nil {
 			return out, err
 		}
 	}
 	return out, p.err
 }
 
+// keep counts bytes of what was read.
+func (r *reader) keep(bytes int) error {
+	err := r.memory.takeNow(2 * bytes)
+	if err == nil {
+		r.room -= bytes
+		r.lasting += bytes
+	}
+	return err
+}
+
+// undo gives back what was counted of a partition that is read again.
+func (r *reader) undo() {
+	r.memory.give(2 * r.lasting)
+	r.room += r.lasting
+}
+
+// tell counts what was met.
+func (r *reader) tell() {
+	n := r.numbers
+	n.decrypted.Add(float64(r.decrypted))
+	n.plaintext.Add(float64(r.plaintext))
+	n.skipped.Add(float64(r.skipped))
+	n.marked.Add(float64(r.marked))
+	for code, times := range r.failures {
+		n.failures.WithLabelValues(string(code)).Add(float64(times))
+	}
+}
+
 // batch appends one. An error stands for the record at which it ends early; without a record before that, nothing is appended.
-func (r *reader) batch(ctx context.Context, dst []byte, b opened, from int64) ([]byte, error) {
+func (r *reader) batch(dst []byte, b opened, from int64) ([]byte, error) {
 	taken := 0
 	defer func() { r.memory.give(taken) }()
 	records := make([]byte, 0, len(b.records))
@@ -173,7 +211,7 @@ func (r *reader) batch(ctx context.Context, dst []byte, b opened, from int64) ([
 		if offset < from {
 			continue
 		}
-		keep, err := r.record(ctx, &one)
+		keep, err := r.record(&one)
 		if err != nil {
 			stop, last = fmt.Errorf("offset %d: %w", offset, err), one.OffsetDelta-1
 			break
@@ -185,7 +223,7 @@ func (r *reader) batch(ctx context.Context, dst []byte, b opened, from int64) ([
 			stop, last = errFull, one.OffsetDelta-1
 			break
 		}
-		if err := r.grow(ctx, &taken, len(records)+len(one.Value), len(b.records)); err != nil {
+		if err := r.grow(&taken, len(records)+len(one.Value), len(b.records)); err != nil {
 			return dst, err
 		}
 		records = one.Append(records)
@@ -203,13 +241,13 @@ func (r *reader) batch(ctx context.Context, dst []byte, b opened, from int64) ([
 }
 
 // grow takes memory for records of that size, and for what they are compressed to; usually for all of a batch at once.
-func (r *reader) grow(ctx context.Context, taken *int, size, usual int) error {
+func (r *reader) grow(taken *int, size, usual int) error {
 	more := 2*size - *taken
 	if more <= 0 {
 		return nil
 	}
 	more = max(more, 2*usual)
-	err := r.memory.take(ctx, more)
+	err := r.memory.takeNow(more)
 	if err == nil {
 		*taken += more
 	}
@@ -217,11 +255,11 @@ func (r *reader) grow(ctx context.Context, taken *int, size, usual int) error {
 }
 
 // record decrypts one in place, or does what the failure action says. keep is false for one that is skipped.
-func (r *reader) record(ctx context.Context, one *recordbatch.Record) (keep bool, err error) {
+func (r *reader) record(one *recordbatch.Record) (keep bool, err error) {
 	if r.options.Action == Mark {
 		one.SetHeader(errorHeader, nil) // only our own word counts
 	}
-	value, err := r.plaintext(ctx, one)
+	value, err := r.open(one)
 	if err == nil {
 		one.Value = value
 		return true, nil
@@ -232,49 +270,49 @@ func (r *reader) record(ctx context.Context, one *recordbatch.Record) (keep bool
 	}
 	switch {
 	case r.options.Action == Skip:
-		r.numbers.failures.WithLabelValues(string(code)).Inc()
-		r.numbers.skipped.Inc()
+		r.failures[code]++
+		r.skipped++
 		return false, nil
 	case r.options.Action == Mark && code != decryptor.PlaintextRejected: // [CL-KAF-025]
 		one.SetHeader(errorHeader, &recordbatch.Header{Name: errorHeader, Value: []byte(code)})
-		r.numbers.failures.WithLabelValues(string(code)).Inc()
-		r.numbers.marked.Inc()
+		r.failures[code]++
+		r.marked++
 		return true, nil
 	}
 	return false, err
 }
 
-// plaintext gives that of a record; it holds until the next one is read.
-func (r *reader) plaintext(ctx context.Context, one *recordbatch.Record) ([]byte, error) {
+// open gives the plaintext of a record; it holds until the next one is read.
+func (r *reader) open(one *recordbatch.Record) ([]byte, error) {
 	plain := one.Value != nil && !envelope.Is(one.Value)
 	if plain && r.plainErr != nil {
 		return nil, r.plainErr
 	}
-	if err := r.count(ctx, len(one.Value)); err != nil {
+	if err := r.count(len(one.Value)); err != nil {
 		return nil, err
 	}
-	value, err := r.readWithin(ctx, one)
+	value, err := r.readWithin(one)
 	switch {
 	case err != nil || one.Value == nil:
 	case plain:
-		r.numbers.plaintext.Inc()
+		r.plaintext++
 	default:
-		r.numbers.decrypted.Inc()
+		r.decrypted++
 		r.value = value
-		err = r.count(ctx, cap(value))
+		err = r.count(cap(value))
 	}
 	return value, err
 }
 
-// readWithin decompresses into the share, and waits only for a value that turns out to be longer.
-func (r *reader) readWithin(ctx context.Context, one *recordbatch.Record) ([]byte, error) {
+// readWithin decompresses into the share, and outgrows it only for a value that turns out to be longer.
+func (r *reader) readWithin(one *recordbatch.Record) ([]byte, error) {
 	key := decryptor.RecordKey{Known: true, Bytes: one.Key}
 	r.values.MaxPlaintext = min(r.options.MaxPlaintext, len(one.Value)+r.memory.left())
 	value, err := r.values.ReadInto(r.value, one.Value, key)
 	if err == nil || codeOf(err) != decryptor.PlaintextTooLong || r.values.MaxPlaintext == r.options.MaxPlaintext {
 		return value, err
 	}
-	if err := r.memory.outgrow(ctx); err != nil {
+	if err := r.memory.outgrowNow(); err != nil {
 		return nil, err
 	}
 	r.values.MaxPlaintext = r.options.MaxPlaintext
@@ -282,11 +320,11 @@ func (r *reader) readWithin(ctx context.Context, one *recordbatch.Record) ([]byt
 }
 
 // count takes what the memory of a value is more than that of those before.
-func (r *reader) count(ctx context.Context, bytes int) error {
+func (r *reader) count(bytes int) error {
 	if bytes <= r.counted {
 		return nil
 	}
-	err := r.memory.take(ctx, bytes-r.counted)
+	err := r.memory.takeNow(bytes - r.counted)
 	if err == nil {
 		r.counted = bytes
 	}

@@ -145,24 +145,49 @@ func (f *fetching) topic(ctx context.Context, name string, topic *kmsg.FetchResp
 		}
 		parts[i] = f.takeApart(ctx, p.RecordBatches, from, &need)
 	}
+	return f.deliverAll(ctx, name, topic, parts, &need)
+}
+
+// deliverAll lets go the keys before it waits for memory, as their leases may end meanwhile.
+func (f *fetching) deliverAll(ctx context.Context, name string, topic *kmsg.FetchResponseTopic, parts []*partition, need *needed) error {
+	for done := 0; ; {
+		done += f.deliverSome(ctx, name, topic.Partitions[done:], parts[done:], need)
+		if done == len(parts) {
+			return nil
+		}
+		if err := f.memory.outgrow(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// deliverSome tells of how many partitions what may pass was delivered: of all for which there is memory.
+func (f *fetching) deliverSome(ctx context.Context, name string, to []kmsg.FetchResponseTopicPartition, parts []*partition, need *needed) int {
 	readable := &keys.Readable{}
 	if len(need.kids) > 0 || need.plain {
 		readable = f.cache.Decryption(ctx, name, need.list(), need.plain)
 		defer readable.Wipe()
 	}
 	for i, part := range parts {
-		f.deliver(ctx, name, &topic.Partitions[i], part, readable)
+		if !f.deliver(ctx, name, &to[i], part, readable) {
+			return i
+		}
 	}
-	return nil
+	return len(parts)
 }
 
-// deliver puts what may pass in place of what the broker gave, or an error where that is nothing.
-func (f *fetching) deliver(ctx context.Context, topic string, p *kmsg.FetchResponseTopicPartition, part *partition, readable *keys.Readable) {
+// deliver puts what may pass in place of what the broker gave, or an error where that is nothing. Without memory it does nothing and gives false.
+func (f *fetching) deliver(ctx context.Context, topic string, p *kmsg.FetchResponseTopicPartition, part *partition, readable *keys.Readable) bool {
 	if len(p.RecordBatches) == 0 {
-		return
+		return true
 	}
 	r := f.reader(readable)
-	out, err := r.read(ctx, part)
+	out, err := r.read(part)
+	if errors.Is(err, errNoRoom) {
+		r.undo()
+		return false
+	}
+	r.tell()
 	if err != nil && !errors.Is(err, errFull) {
 		f.failed(ctx, f.exchange, "fetching", topic, p.Partition, err)
 		if r.delivered == 0 {
@@ -170,4 +195,5 @@ func (f *fetching) deliver(ctx context.Context, topic string, p *kmsg.FetchRespo
 		}
 	}
 	p.RecordBatches = out
+	return true
 }

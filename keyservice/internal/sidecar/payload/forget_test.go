@@ -82,7 +82,7 @@ func written(t *testing.T, h *Handler, topic string) (value []byte) {
 	}
 	readable := h.cache.Decryption(t.Context(), topic, need.list(), false)
 	defer readable.Wipe()
-	if read, err := f.reader(readable).read(t.Context(), part); err != nil || !bytes.Contains(read, []byte("canary")) {
+	if read, err := f.reader(readable).read(part); err != nil || !bytes.Contains(read, []byte("canary")) {
 		t.Fatalf("%q %v", read, err)
 	}
 	return value

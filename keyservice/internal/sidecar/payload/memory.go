@@ -45,26 +45,45 @@ type share struct {
 // share waits until so many bytes are free. Give them back with end.
 func (m *memory) share(ctx context.Context, bytes int) (*share, error) {
 	reserved := min(int64(bytes), m.total/sharesAtLeast)
-	if err := m.wait(ctx, m.shares, reserved); err != nil {
-		return nil, err
+	if !m.shares.TryAcquire(reserved) {
+		m.waits.Add(1)
+		if err := m.shares.Acquire(ctx, reserved); err != nil {
+			return nil, err
+		}
 	}
 	m.reserved.Add(reserved)
 	return &share{of: m, reserved: reserved}, nil
 }
 
-// wait acquires n of what is shared.
-func (m *memory) wait(ctx context.Context, of *semaphore.Weighted, n int64) error {
-	if of.TryAcquire(n) {
-		return nil
-	}
-	m.waits.Add(1)
-	return of.Acquire(ctx, n)
-}
+// errNoRoom means that another exchange takes more than its share.
+var errNoRoom = errors.New("there is no memory for more at the moment")
 
 // take counts bytes as used. When they are more than was reserved, it waits as outgrow does.
 func (s *share) take(ctx context.Context, bytes int) error {
+	if s.takeNow(bytes) == nil {
+		return nil
+	}
+	if err := s.outgrow(ctx); err != nil {
+		return err
+	}
+	return s.takeNow(bytes)
+}
+
+// outgrow waits until no other exchange takes more than its share.
+func (s *share) outgrow(ctx context.Context) error {
+	if s.outgrowNow() == nil {
+		return nil
+	}
+	s.of.waits.Add(1)
+	err := s.of.large.Acquire(ctx, 1)
+	s.large = err == nil
+	return err
+}
+
+// takeNow is take for who must not wait, as the leases of keys would end. Errors: errNoRoom.
+func (s *share) takeNow(bytes int) error {
 	if s.used+int64(bytes) > s.reserved {
-		if err := s.outgrow(ctx); err != nil {
+		if err := s.outgrowNow(); err != nil {
 			return err
 		}
 	}
@@ -72,14 +91,13 @@ func (s *share) take(ctx context.Context, bytes int) error {
 	return nil
 }
 
-// outgrow waits until no other exchange takes more than its share.
-func (s *share) outgrow(ctx context.Context) error {
-	if s.large {
-		return nil
+// outgrowNow is outgrow for who must not wait. Errors: errNoRoom.
+func (s *share) outgrowNow() error {
+	if !s.large && !s.of.large.TryAcquire(1) {
+		return errNoRoom
 	}
-	err := s.of.wait(ctx, s.of.large, 1)
-	s.large = err == nil
-	return err
+	s.large = true
+	return nil
 }
 
 // give takes back what take has counted.
@@ -87,10 +105,13 @@ func (s *share) give(bytes int) {
 	s.used -= int64(bytes)
 }
 
+// unbounded is more than anything takes, and can be added to.
+const unbounded = math.MaxInt / 2
+
 // left is how many bytes can be taken without waiting.
 func (s *share) left() int {
 	if s.large {
-		return math.MaxInt
+		return unbounded
 	}
 	return int(s.reserved - s.used)
 }

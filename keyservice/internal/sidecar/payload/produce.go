@@ -177,6 +177,11 @@ func (p *producing) batch(ctx context.Context, topic string, dst []byte, batch r
 	if err := p.checkSizes(records, batch.Count()); err != nil {
 		return nil, err
 	}
+	size := min(len(records)+int(batch.Count())*(encryptor.Overhead+4), recordbatch.MaxDecompressed)
+	if err := p.memory.take(ctx, 2*size); err != nil { // the other one is what it is compressed to; with a key, nothing waits
+		return nil, err
+	}
+	defer p.memory.give(2 * size)
 	w, err := p.enc.Writer(ctx, topic, int(batch.Count()), p.options.BindKey(topic))
 	if err != nil {
 		return nil, err
@@ -184,11 +189,6 @@ func (p *producing) batch(ctx context.Context, topic string, dst []byte, batch r
 	if w.Mode == keyclient.Clear {
 		return append(dst, batch.Raw()...), checkClear(w, records, batch.Count())
 	}
-	size := min(len(records)+int(batch.Count())*(encryptor.Overhead+4), recordbatch.MaxDecompressed)
-	if err := p.memory.take(ctx, 2*size); err != nil { // the other one is what it is compressed to
-		return nil, err
-	}
-	defer p.memory.give(2 * size)
 	values, err := encryptAll(w, records, batch.Count(), size)
 	if err != nil {
 		return nil, err
