@@ -40,7 +40,11 @@ final class CoalescingEngine extends ForwardingEngine {
   static final int READ_LIMIT = 2;
 
   private static final ByteBuffer NONE = ByteBuffer.allocate(0);
+  private static final Lent<ByteBuffer> HEAP = new Lent<>(() -> ByteBuffer.allocate(KEPT_LIMIT));
+  private static final Lent<ByteBuffer> DIRECT =
+      new Lent<>(() -> ByteBuffer.allocateDirect(KEPT_LIMIT));
 
+  private final Lent<ByteBuffer> lent;
   private final int packet;
   private final BufferSizes sizes;
   private final SizedSession session;
@@ -53,6 +57,7 @@ final class CoalescingEngine extends ForwardingEngine {
 
   CoalescingEngine(SSLEngine delegate) {
     super(delegate);
+    lent = delegate instanceof NativeEngine ? DIRECT : HEAP;
     SSLSession first = delegate.getSession();
     packet = first.getPacketBufferSize();
     sizes = new BufferSizes(packet, first.getApplicationBufferSize(), READ_LIMIT, WRITE_LIMIT);
@@ -139,9 +144,13 @@ final class CoalescingEngine extends ForwardingEngine {
     int from = src.position();
     int to = dst.position();
     boolean open = openAfter(src);
-    if (open && kept.remaining() + src.remaining() <= KEPT_LIMIT) {
+    int joined = 0;
+    if (kept.remaining() + src.remaining() <= KEPT_LIMIT && (open || kept.hasRemaining())) {
+      joined = src.remaining();
       keep(src);
-      return result(Status.OK, NOT_HANDSHAKING, src.position() - from, 0);
+      if (open) {
+        return result(Status.OK, NOT_HANDSHAKING, joined, 0);
+      }
     }
     SSLEngineResult last = result(Status.OK, NOT_HANDSHAKING, 0, 0);
     while (kept.remaining() + src.remaining() > 0) {
@@ -155,6 +164,9 @@ final class CoalescingEngine extends ForwardingEngine {
           || last.bytesConsumed() + last.bytesProduced() == 0) {
         break;
       }
+    }
+    if (!open) {
+      putBack(src, Math.min(joined, kept.remaining()));
     }
     Status status = last.getStatus();
     int produced = dst.position() - to;
@@ -171,11 +183,26 @@ final class CoalescingEngine extends ForwardingEngine {
     if (!kept.hasRemaining()) {
       return delegate().wrap(src, dst);
     }
-    SSLEngineResult result = delegate().wrap(new ByteBuffer[] {kept, src}, dst);
-    if (!kept.hasRemaining()) {
+    SSLEngineResult result =
+        src.hasRemaining()
+            ? delegate().wrap(new ByteBuffer[] {kept, src}, dst)
+            : delegate().wrap(kept, dst);
+    giveBackIfEmpty();
+    return result;
+  }
+
+  /** What was kept of a whole frame and has not been sent: Kafka comes again with what is left. */
+  private void putBack(ByteBuffer src, int bytes) {
+    kept.limit(kept.limit() - bytes);
+    src.position(src.position() - bytes);
+    giveBackIfEmpty();
+  }
+
+  private void giveBackIfEmpty() {
+    if (!kept.hasRemaining() && kept.capacity() > 0) {
+      lent.giveBack(kept);
       kept = NONE; // an idle connection holds none
     }
-    return result;
   }
 
   private boolean openAfter(ByteBuffer src) {
@@ -185,10 +212,8 @@ final class CoalescingEngine extends ForwardingEngine {
   }
 
   private void keep(ByteBuffer src) {
-    int wanted = kept.remaining() + src.remaining();
-    if (kept.capacity() < wanted) {
-      int capacity = wanted <= REST_LIMIT ? REST_LIMIT : KEPT_LIMIT;
-      kept = ByteBuffer.allocate(capacity).put(kept).flip();
+    if (kept.capacity() == 0) {
+      kept = lent.take().clear().flip();
     }
     kept.compact().put(src).flip();
   }

@@ -1,17 +1,14 @@
 package dev.cipherlane.transport.engine;
 
 import java.nio.ByteBuffer;
-import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
- * A pair of direct buffers for one call of a native engine, of 32 KiB each. They are lent, not one
- * thread's own: a process of many threads then has as many as calls run at the same time, which
- * stay in the processor's cache. May be taken and given back by any thread.
+ * A pair of direct buffers for one call of a native engine, of 32 KiB each. May be taken and given
+ * back by any thread.
  */
 final class Scratch {
   private static final int BYTES = 32 * 1024;
-  private static final AtomicReferenceArray<Scratch> FREE =
-      new AtomicReferenceArray<>(2 * Runtime.getRuntime().availableProcessors());
+  private static final Lent<Scratch> LENT = new Lent<>(Scratch::new);
 
   private final ByteBuffer in = ByteBuffer.allocateDirect(BYTES);
   private final ByteBuffer out = ByteBuffer.allocateDirect(BYTES);
@@ -20,22 +17,12 @@ final class Scratch {
 
   /** The one that was given back last, as a rule, or a new one. */
   static Scratch take() {
-    for (int i = 0; i < FREE.length(); i++) {
-      Scratch free = FREE.get(i) == null ? null : FREE.getAndSet(i, null);
-      if (free != null) {
-        return free;
-      }
-    }
-    return new Scratch();
+    return LENT.take();
   }
 
-  /** Gives it back; without a place for it, it is left to the garbage collector. */
+  /** Gives it back. */
   void giveBack() {
-    for (int i = 0; i < FREE.length(); i++) {
-      if (FREE.compareAndSet(i, null, this)) {
-        return;
-      }
-    }
+    LENT.giveBack(this);
   }
 
   /** Empty, with all its room. */

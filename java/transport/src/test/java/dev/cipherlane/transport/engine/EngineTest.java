@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Random;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLEngineResult;
@@ -158,6 +160,59 @@ class EngineTest {
       }
       pair.take(pair.server);
       assertThat(Pair.taken(pair.server)).isEqualTo(frame);
+    }
+  }
+
+  /** A frame's last part for which there is no room is not taken: Kafka comes again with it. */
+  @ParameterizedTest
+  @MethodSource("sides")
+  void leavesWhatHasNoRoom(EngineKind client, EngineKind server, String protocol) throws Exception {
+    Pair pair = new Pair(client, server, protocol, WHOLE).handshake();
+    int record = pair.client.engine.getSession().getPacketBufferSize();
+    for (int kept : new int[] {CoalescingEngine.RECORD - 500, CoalescingEngine.RECORD + 500}) {
+      byte[] frame = frame(kept + 1000);
+      ByteBuffer first = ByteBuffer.wrap(frame, 0, kept);
+      while (first.hasRemaining()) {
+        pair.send(pair.client, first);
+      }
+      ByteBuffer last = ByteBuffer.wrap(frame, kept, 1000);
+      for (int sent = 0; last.hasRemaining(); sent++) {
+        assertThat(sent).isLessThan(3);
+        int before = last.position();
+        SSLEngineResult result =
+            pair.send(pair.client, last, ByteBuffer.allocate(record + 1).position(1));
+        assertThat(result.bytesConsumed()).isEqualTo(last.position() - before);
+        assertThat(result.bytesProduced()).isPositive();
+      }
+      pair.take(pair.server);
+      assertThat(Pair.taken(pair.server)).isEqualTo(frame);
+    }
+  }
+
+  /** Many connections in the midst of a frame: what one keeps is never another's. */
+  @ParameterizedTest
+  @MethodSource("sides")
+  void keepsThePartsOfManyConnectionsApart(EngineKind client, EngineKind server, String protocol)
+      throws Exception {
+    List<Pair> pairs = new ArrayList<>();
+    for (int i = 0; i < 20; i++) {
+      pairs.add(new Pair(client, server, protocol, WHOLE).handshake());
+    }
+    for (int round = 0; round < 3; round++) {
+      for (int part = 0; part < 3; part++) {
+        for (int i = 0; i < pairs.size(); i++) {
+          byte[] frame = frame(9000 + i + 100 * round);
+          int at = part * 3000;
+          ByteBuffer bytes = ByteBuffer.wrap(frame, at, part < 2 ? 3000 : frame.length - at);
+          while (bytes.hasRemaining()) {
+            pairs.get(i).send(pairs.get(i).client, bytes);
+          }
+        }
+      }
+      for (int i = 0; i < pairs.size(); i++) {
+        pairs.get(i).take(pairs.get(i).server);
+        assertThat(Pair.taken(pairs.get(i).server)).isEqualTo(frame(9000 + i + 100 * round));
+      }
     }
   }
 

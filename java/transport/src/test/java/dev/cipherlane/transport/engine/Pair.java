@@ -125,9 +125,14 @@ final class Pair {
 
   /** Wraps once, and lets the bytes travel; in portions, each of which the peer may take. */
   SSLEngineResult send(Side from, ByteBuffer src) throws SSLException {
-    ByteBuffer out = ByteBuffer.allocate(from.engine.getSession().getPacketBufferSize());
+    return send(from, src, ByteBuffer.allocate(from.engine.getSession().getPacketBufferSize()));
+  }
+
+  /** Wraps into the rest of a buffer. */
+  SSLEngineResult send(Side from, ByteBuffer src, ByteBuffer out) throws SSLException {
+    int start = out.position();
     SSLEngineResult result = from.engine.wrap(src, out);
-    out.flip();
+    out.limit(out.position()).position(start);
     Side to = peerOf(from);
     while (out.hasRemaining()) {
       int n = Math.min(portion, out.remaining());
