@@ -8,11 +8,18 @@ import javax.net.ssl.TrustManager;
 
 /** The JDK's engines. Thread-safe. */
 final class JdkSource implements TlsEngines.Source {
+  /**
+   * The JDK keeps one more for each connection, 20,480 by its default: some 20 MiB. One for each
+   * broker is what connecting again needs.
+   */
+  static final int CLIENT_SESSIONS = 1024;
+
   private final SSLContext context;
 
   JdkSource(KeyManager keys, TrustManager trust) throws GeneralSecurityException {
     context = SSLContext.getInstance("TLS");
     context.init(new KeyManager[] {keys}, new TrustManager[] {trust}, null);
+    context.getClientSessionContext().setSessionCacheSize(CLIENT_SESSIONS);
   }
 
   @Override

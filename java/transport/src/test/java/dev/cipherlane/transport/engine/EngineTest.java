@@ -7,14 +7,18 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.Stream;
+import javax.net.ssl.SSLEngine;
 import javax.net.ssl.SSLEngineResult;
 import javax.net.ssl.SSLEngineResult.HandshakeStatus;
 import javax.net.ssl.SSLEngineResult.Status;
 import javax.net.ssl.SSLException;
+import javax.net.ssl.SSLSessionContext;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -352,6 +356,21 @@ class EngineTest {
       }
       assertThat(byClients.checks()).as("a server was verified").isEqualTo(1);
       assertThat(byServers.checks()).as("a client was verified").isEqualTo(1);
+    }
+  }
+
+  /** Of peers without number, as of connections: each leaves a session, which would add up. */
+  @Test
+  void keepsFewSessions() throws Exception {
+    try (TlsEngines clients = Pair.CLIENT.engines(EngineKind.JDK);
+        TlsEngines servers = Pair.SERVER.engines(EngineKind.JDK)) {
+      SSLSessionContext kept = null;
+      for (int i = 0; i < JdkSource.CLIENT_SESSIONS + 50; i++) {
+        SSLEngine client = clients.client("127.0.0.1", 10_000 + i, Pair.parameters("TLSv1.3"));
+        carryOneFrameEach(new Pair(client, Pair.server(servers, "TLSv1.3"), WHOLE).handshake());
+        kept = client.getSession().getSessionContext();
+      }
+      assertThat(Collections.list(kept.getIds())).hasSize(JdkSource.CLIENT_SESSIONS);
     }
   }
 
