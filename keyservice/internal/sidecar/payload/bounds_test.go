@@ -160,23 +160,12 @@ func TestManyThatDecompressToMuch(t *testing.T) {
 		"clear":  bytes.Repeat(bomb(t, make([]byte, 30*mebibyte)), 2),
 		"claims": bomb(t, squeezed(t, h, make([]byte, 60*mebibyte))),
 	}
-	const many = 10
-	peak := peakOfHeap(t)
-	var all sync.WaitGroup
-	for i := range many {
-		all.Go(func() {
-			topic := []string{"clear", "claims"}[i%2]
-			if got := fetch(t, h, 0, map[string][]byte{topic: bombs[topic]})[topic]; got != 2-i%2 {
-				t.Errorf("%d records of %s", got, topic)
-			}
-		})
-	}
-	all.Wait()
-	most := peak()
-	t.Logf("%d MiB", most/mebibyte)
-	if most > 500*mebibyte {
-		t.Errorf("%d MiB", most/mebibyte)
-	}
+	allAtOnce(t, func(i int) {
+		topic := []string{"clear", "claims"}[i%2]
+		if got := fetch(t, h, 0, map[string][]byte{topic: bombs[topic]})[topic]; got != 2-i%2 {
+			t.Errorf("%d records of %s", got, topic)
+		}
+	})
 	h.responses.whole(t)
 }
 
@@ -184,22 +173,33 @@ func TestManyThatDecompressToMuch(t *testing.T) {
 func TestManyRequestsThatDecompressToMuch(t *testing.T) {
 	h := (&scene{service: testservice.StartKeyService(t, policy)}).handler(t, nil)
 	records := bomb(t, make([]byte, 40*mebibyte))
-	const many = 10
+	allAtOnce(t, func(int) {
+		x := requestOf(records)
+		var held flow.Holds
+		defer held.GiveBack()
+		x.HoldIn(&held)
+		if err := h.Request(t.Context(), x); err != nil || x.Answered() {
+			t.Error(err, x.Response)
+		}
+	})
+	h.requests.whole(t)
+}
+
+// requestOf gives a request that produces these batches for the topic "claims".
+func requestOf(batches []byte) *flow.Exchange {
+	q := kmsg.NewPtrProduceRequest()
+	q.Version, q.Acks = 12, 1
+	q.Topics = []kmsg.ProduceRequestTopic{{Topic: "claims", Partitions: []kmsg.ProduceRequestTopicPartition{{Records: batches}}}}
+	return &flow.Exchange{Conn: &flow.Conn{}, Version: 12, RequestSize: len(batches), Request: q}
+}
+
+// allAtOnce does something ten times side by side, and fails if that takes as much memory as more than some of them need.
+func allAtOnce(t *testing.T, do func(i int)) {
+	t.Helper()
 	peak := peakOfHeap(t)
 	var all sync.WaitGroup
-	for range many {
-		all.Go(func() {
-			q := kmsg.NewPtrProduceRequest()
-			q.Version, q.Acks = 12, 1
-			q.Topics = []kmsg.ProduceRequestTopic{{Topic: "claims", Partitions: []kmsg.ProduceRequestTopicPartition{{Records: records}}}}
-			x := &flow.Exchange{Conn: &flow.Conn{}, Version: 12, RequestSize: len(records), Request: q}
-			var held flow.Holds
-			defer held.GiveBack()
-			x.HoldIn(&held)
-			if err := h.Request(t.Context(), x); err != nil || x.Answered() {
-				t.Error(err, x.Response)
-			}
-		})
+	for i := range 10 {
+		all.Go(func() { do(i) })
 	}
 	all.Wait()
 	most := peak()
@@ -207,7 +207,6 @@ func TestManyRequestsThatDecompressToMuch(t *testing.T) {
 	if most > 500*mebibyte {
 		t.Errorf("%d MiB", most/mebibyte)
 	}
-	h.requests.whole(t)
 }
 
 // peakOfHeap gives the most that is in use from now on, until what it gives is called.
@@ -252,10 +251,7 @@ func TestRequestsThatDecompressToMuch(t *testing.T) {
 	h := (&scene{service: testservice.StartKeyService(t, policy)}).handler(t, func(o *Options) { o.Metrics = figures })
 	const many, each = 20, 16 * mebibyte
 	all := bytes.Repeat(bomb(t, make([]byte, each)), many)
-	q := kmsg.NewPtrProduceRequest()
-	q.Version, q.Acks = 12, 1
-	q.Topics = []kmsg.ProduceRequestTopic{{Topic: "claims", Partitions: []kmsg.ProduceRequestTopicPartition{{Records: all}}}}
-	x := held(t, &flow.Exchange{Conn: &flow.Conn{}, Version: 12, RequestSize: len(all), Request: q})
+	x := held(t, requestOf(all))
 	if err := h.Request(t.Context(), x); err != nil || !x.Answered() {
 		t.Fatal(err)
 	}

@@ -144,13 +144,14 @@ final class CoalescingEngine extends ForwardingEngine {
     int from = src.position();
     int to = dst.position();
     boolean open = openAfter(src);
-    int joined = 0;
-    if (kept.remaining() + src.remaining() <= KEPT_LIMIT && (open || kept.hasRemaining())) {
-      joined = src.remaining();
+    boolean fits = kept.remaining() + src.remaining() <= KEPT_LIMIT;
+    if (open && fits) {
       keep(src);
-      if (open) {
-        return result(Status.OK, NOT_HANDSHAKING, joined, 0);
-      }
+      return result(Status.OK, NOT_HANDSHAKING, src.position() - from, 0);
+    }
+    int joined = fits && kept.hasRemaining() ? src.remaining() : 0;
+    if (joined > 0) {
+      keep(src);
     }
     SSLEngineResult last = result(Status.OK, NOT_HANDSHAKING, 0, 0);
     while (kept.remaining() + src.remaining() > 0) {
@@ -165,9 +166,7 @@ final class CoalescingEngine extends ForwardingEngine {
         break;
       }
     }
-    if (!open) {
-      putBack(src, Math.min(joined, kept.remaining()));
-    }
+    putBack(src, Math.min(joined, kept.remaining()));
     Status status = last.getStatus();
     int produced = dst.position() - to;
     if (status == Status.BUFFER_OVERFLOW) {

@@ -154,14 +154,8 @@ class EngineTest {
     for (int batch : new int[] {10_300, 16_384}) {
       byte[] frame = frame(100 + batch + 3);
       assertThat(pair.send(pair.client, ByteBuffer.wrap(frame, 0, 100)).bytesProduced()).isZero();
-      ByteBuffer records = ByteBuffer.wrap(frame, 100, batch);
-      while (records.hasRemaining()) {
-        assertThat(pair.send(pair.client, records).bytesProduced()).isZero();
-      }
-      ByteBuffer last = ByteBuffer.wrap(frame, 100 + batch, 3);
-      while (last.hasRemaining()) {
-        pair.send(pair.client, last);
-      }
+      assertThat(pair.sendAll(pair.client, ByteBuffer.wrap(frame, 100, batch))).isZero();
+      pair.sendAll(pair.client, ByteBuffer.wrap(frame, 100 + batch, 3));
       pair.take(pair.server);
       assertThat(Pair.taken(pair.server)).isEqualTo(frame);
     }
@@ -175,10 +169,7 @@ class EngineTest {
     int record = pair.client.engine.getSession().getPacketBufferSize();
     for (int kept : new int[] {CoalescingEngine.RECORD - 500, CoalescingEngine.RECORD + 500}) {
       byte[] frame = frame(kept + 1000);
-      ByteBuffer first = ByteBuffer.wrap(frame, 0, kept);
-      while (first.hasRemaining()) {
-        pair.send(pair.client, first);
-      }
+      pair.sendAll(pair.client, ByteBuffer.wrap(frame, 0, kept));
       ByteBuffer last = ByteBuffer.wrap(frame, kept, 1000);
       for (int sent = 0; last.hasRemaining(); sent++) {
         assertThat(sent).isLessThan(3);
@@ -208,9 +199,7 @@ class EngineTest {
           byte[] frame = frame(9000 + i + 100 * round);
           int at = part * 3000;
           ByteBuffer bytes = ByteBuffer.wrap(frame, at, part < 2 ? 3000 : frame.length - at);
-          while (bytes.hasRemaining()) {
-            pairs.get(i).send(pairs.get(i).client, bytes);
-          }
+          pairs.get(i).sendAll(pairs.get(i).client, bytes);
         }
       }
       for (int i = 0; i < pairs.size(); i++) {
@@ -231,9 +220,7 @@ class EngineTest {
     int produced = 0;
     for (int at = 0; at < frame.length; at += portion) {
       ByteBuffer part = ByteBuffer.wrap(frame, at, Math.min(portion, frame.length - at));
-      while (part.hasRemaining()) {
-        produced += pair.send(pair.client, part).bytesProduced();
-      }
+      produced += pair.sendAll(pair.client, part);
       int sent = Math.min(at + portion, frame.length);
       assertThat(produced).isGreaterThanOrEqualTo(sent - CoalescingEngine.KEPT_LIMIT);
     }

@@ -128,6 +128,15 @@ final class Pair {
     return send(from, src, ByteBuffer.allocate(from.engine.getSession().getPacketBufferSize()));
   }
 
+  /** Sends all, which the other side has not taken then. Returns how many bytes that made. */
+  int sendAll(Side from, ByteBuffer src) throws SSLException {
+    int produced = 0;
+    while (src.hasRemaining()) {
+      produced += send(from, src).bytesProduced();
+    }
+    return produced;
+  }
+
   /** Wraps into the rest of a buffer. */
   SSLEngineResult send(Side from, ByteBuffer src, ByteBuffer out) throws SSLException {
     int start = out.position();
