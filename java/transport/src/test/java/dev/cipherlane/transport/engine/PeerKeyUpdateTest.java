@@ -17,25 +17,30 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.ValueSource;
 
-/** OpenSSL changes its keys, which neither the JDK's engine nor BoringSSL does when asked to. */
+/**
+ * Peers of other makes change their keys: OpenSSL when it is told to, Go when the other side asks.
+ */
 @Timeout(60)
-class OpenSslKeyUpdateTest {
+class PeerKeyUpdateTest {
   private static final String TLS = "TLSv1.3";
   private static final int ROUNDS = 5;
   private static final int LIMIT = 1 << 19; // of key-updates.security
 
   @TempDir static Path clientFolder;
   @TempDir static Path serverFolder;
+  @TempDir static Path goFolder;
   private static Keys clientKeys;
   private static Keys serverKeys;
   private static TlsFiles clientFiles;
   private static TlsFiles serverFiles;
+  private static Path goProgram;
 
   @BeforeAll
-  static void issue() {
-    OpenSsl.mustBeInstalled();
+  static void issue() throws Exception {
+    LinePeer.mustBeInstalled("openssl");
+    LinePeer.mustBeInstalled("go");
+    goProgram = GoPeer.build(goFolder);
     TestCertificates authority = TestCertificates.create();
     TestCertificates.Identity client = authority.client("EC");
     TestCertificates.Identity server = authority.server("127.0.0.1");
@@ -45,14 +50,30 @@ class OpenSslKeyUpdateTest {
     serverFiles = authority.files(serverFolder, server);
   }
 
-  /** A connection of Kafka's transport layer to OpenSSL. */
+  /** What a peer is made of. */
+  enum Make {
+    OPENSSL,
+    GO;
+
+    LinePeer client(int port) throws IOException {
+      return this == OPENSSL
+          ? OpenSsl.client(clientFiles, port)
+          : GoPeer.client(goProgram, clientFiles, port);
+    }
+
+    LinePeer server() throws IOException {
+      return this == OPENSSL ? OpenSsl.server(serverFiles) : GoPeer.server(goProgram, serverFiles);
+    }
+  }
+
+  /** A connection of Kafka's transport layer to a peer. */
   private static final class Link implements AutoCloseable {
-    final OpenSsl peer;
+    final LinePeer peer;
     final KeyUpdateCounter engine;
     private final Channels.End end;
     private int changes;
 
-    private Link(OpenSsl peer, KeyUpdateCounter engine, SocketChannel socket) throws IOException {
+    private Link(LinePeer peer, KeyUpdateCounter engine, SocketChannel socket) throws IOException {
       this.peer = peer;
       this.engine = engine;
       this.end = new Channels.End(socket, engine);
@@ -63,21 +84,21 @@ class OpenSslKeyUpdateTest {
       carryALineEach("the first line");
     }
 
-    static Link of(EngineKind kind, boolean client) throws IOException {
-      return client ? client(kind) : server(kind);
+    static Link of(EngineKind kind, boolean client, Make make) throws IOException {
+      return client ? client(kind, make) : server(kind, make);
     }
 
-    private static Link client(EngineKind kind) throws IOException {
-      OpenSsl peer = OpenSsl.server(serverFiles);
+    private static Link client(EngineKind kind, Make make) throws IOException {
+      LinePeer peer = make.server();
       var address = new InetSocketAddress(InetAddress.getLoopbackAddress(), peer.port());
       var engine = new KeyUpdateCounter(Pair.client(clientKeys.engines(kind), TLS));
       return new Link(peer, engine, SocketChannel.open(address));
     }
 
-    private static Link server(EngineKind kind) throws IOException {
+    private static Link server(EngineKind kind, Make make) throws IOException {
       try (ServerSocketChannel listener = ServerSocketChannel.open()) {
         listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
-        OpenSsl peer = OpenSsl.client(clientFiles, listener.socket().getLocalPort());
+        LinePeer peer = make.client(listener.socket().getLocalPort());
         var engine = new KeyUpdateCounter(Pair.server(serverKeys.engines(kind), TLS));
         return new Link(peer, engine, listener.accept());
       }
@@ -94,7 +115,7 @@ class OpenSslKeyUpdateTest {
     }
 
     void changeKeysOfPeer(boolean ask) throws IOException {
-      peer.changeKeys(ask);
+      ((OpenSsl) peer).changeKeys(ask);
       changes++;
       if (!engine.getUseClientMode()) {
         peer.await("KEYUPDATE\n", changes); // it sends it with its next data
@@ -146,7 +167,7 @@ class OpenSslKeyUpdateTest {
 
   /** Has the peer change its keys, and ask for others if it should, with data in between. */
   private static int updatesSent(EngineKind kind, boolean client, boolean ask) throws IOException {
-    try (Link link = Link.of(kind, client)) {
+    try (Link link = Link.of(kind, client, Make.OPENSSL)) {
       for (int i = 0; i < ROUNDS; i++) {
         link.changeKeysOfPeer(ask);
         link.carryALineEach("a line after change " + i);
@@ -158,10 +179,10 @@ class OpenSslKeyUpdateTest {
 
   /** BoringSSL does not begin. */
   @ParameterizedTest
-  @ValueSource(booleans = {true, false})
-  void thePeerIsAskedForOtherKeys(boolean client) throws Exception {
+  @CsvSource({"OPENSSL,true", "OPENSSL,false", "GO,true", "GO,false"})
+  void thePeerIsAskedForOtherKeys(Make make, boolean client) throws Exception {
     String data = "~".repeat(2 * LIMIT) + "\n";
-    try (Link link = Link.of(EngineKind.JDK, client)) {
+    try (Link link = Link.of(EngineKind.JDK, client, make)) {
       for (int i = 0; i < ROUNDS; i++) {
         link.send(data);
         link.peer.await(data, i + 1);
