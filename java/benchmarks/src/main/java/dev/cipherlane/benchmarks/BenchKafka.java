@@ -33,8 +33,6 @@ public final class BenchKafka {
   // Those of Kafka's scripts kafka-server-start and kafka-run-class.
   private static final List<String> BROKER_FLAGS =
       Stream.concat(Stream.of("-Xms1g", "-Xmx1g", "-XX:+UseG1GC"), Cpu.FLAGS.stream()).toList();
-  private static final String RETENTION_BYTES = "log.retention.bytes=536870912";
-  private static final String SEGMENT_BYTES = "log.segment.bytes=134217728";
 
   private final Path folder;
   private final BrokerProcess broker;
@@ -94,8 +92,8 @@ public final class BenchKafka {
    */
   public static void main(String[] args) throws IOException {
     Path folder = Files.createTempDirectory("cipherlane-bench-");
-    List<String> options =
-        List.of("--topics", Case.topics(), "--set", RETENTION_BYTES, "--set", SEGMENT_BYTES);
+    List<String> options = new ArrayList<>(List.of("--topics", Case.topics()));
+    options.addAll(ShortLog.options(128L << 20, 512L << 20));
     try (var keyService = KeyServiceProcess.start(folder);
         var broker = BrokerProcess.start(BROKER_FLAGS, options)) {
       new BenchKafka(folder, broker, keyService).run();

@@ -17,11 +17,7 @@ import java.util.Map;
 
 /** One broker that all rows share, or a cluster for each. Not thread-safe. */
 final class RowBrokers implements AutoCloseable {
-  private static final List<String> SETTINGS =
-      List.of(
-          "--set", "log.segment.bytes=67108864",
-          "--set", "log.retention.check.interval.ms=10000",
-          "--set", "log.segment.delete.delay.ms=1000");
+  private static final long SEGMENT = 64L << 20;
 
   private final Map<TransportRow, BrokerProcess> brokers = new EnumMap<>(TransportRow.class);
   private final Map<String, KeyFiles> keys = new HashMap<>();
@@ -46,8 +42,7 @@ final class RowBrokers implements AutoCloseable {
       throws IOException {
     RowBrokers all = new RowBrokers(folder, rows);
     List<String> options = new ArrayList<>(more);
-    options.addAll(SETTINGS);
-    options.addAll(List.of("--set", "log.retention.bytes=536870912"));
+    options.addAll(ShortLog.options(SEGMENT, 512L << 20));
     rows.forEach(row -> options.addAll(row.listener(all.keys(row))));
     List<String> flags = flags(heap);
     flags.add("-XX:+AlwaysPreTouch"); // so that no run has a page's first use to pay
@@ -78,8 +73,7 @@ final class RowBrokers implements AutoCloseable {
     System.err.println("starting three brokers for " + row.label());
     List<String> options = new ArrayList<>(List.of("--cluster", "3"));
     options.addAll(more);
-    options.addAll(SETTINGS);
-    options.addAll(List.of("--set", "log.retention.bytes=134217728"));
+    options.addAll(ShortLog.options(SEGMENT, 128L << 20));
     options.addAll(row.listener(keys));
     options.addAll(List.of("--set", "inter.broker.listener.name=" + row.name()));
     return BrokerProcess.start(plugins(), flags("384m"), options);
