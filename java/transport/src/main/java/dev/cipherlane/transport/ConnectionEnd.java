@@ -1,6 +1,7 @@
 package dev.cipherlane.transport;
 
 import dev.cipherlane.keys.LeaseClock;
+import dev.cipherlane.transport.engine.FrameTracker;
 import java.security.cert.X509Certificate;
 import java.time.Duration;
 import java.time.Instant;

@@ -1,5 +1,6 @@
 package dev.cipherlane.transport;
 
+import dev.cipherlane.transport.engine.FrameTracker;
 import java.nio.ByteBuffer;
 import java.security.cert.X509Certificate;
 import java.util.function.BiFunction;

@@ -2,6 +2,7 @@ package dev.cipherlane.transport;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.cipherlane.transport.engine.FrameTracker;
 import java.nio.ByteBuffer;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;

@@ -48,8 +48,8 @@ final class CoalescingEngine extends ForwardingEngine {
   private final int packet;
   private final BufferSizes sizes;
   private final SizedSession session;
-  private final Frames frames = new Frames();
-  private final Frames ahead = new Frames();
+  private final FrameTracker frames = new FrameTracker();
+  private final FrameTracker ahead = new FrameTracker();
   private ByteBuffer kept = NONE;
   private boolean begun;
   private boolean established;
@@ -98,7 +98,7 @@ final class CoalescingEngine extends ForwardingEngine {
     try {
       return wrapRecords(src, dst);
     } finally {
-      frames.follow(src, from, src.position());
+      frames.passed(src, from, src.position());
     }
   }
 
@@ -206,7 +206,7 @@ final class CoalescingEngine extends ForwardingEngine {
 
   private boolean openAfter(ByteBuffer src) {
     ahead.copy(frames);
-    ahead.follow(src, src.position(), src.limit());
+    ahead.passed(src, src.position(), src.limit());
     return ahead.open();
   }
 

@@ -1,4 +1,4 @@
-package dev.cipherlane.transport;
+package dev.cipherlane.transport.engine;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -29,6 +29,7 @@ class FrameTrackerTest {
         tracker.passed(bytes, at, next);
         at = next;
         assertThat(tracker.atBoundary()).as("seed %d, byte %d", seed, at).isEqualTo(boundary[at]);
+        assertThat(tracker.open()).as("seed %d, byte %d", seed, at).isEqualTo(!boundary[at]);
       }
       assertThat(tracker.frames()).isEqualTo(count);
     }
@@ -40,5 +41,6 @@ class FrameTrackerTest {
     ByteBuffer bytes = ByteBuffer.allocate(100).putInt(-1).putInt(0);
     tracker.passed(bytes, 0, 8);
     assertThat(tracker.atBoundary()).isFalse();
+    assertThat(tracker.open()).isFalse();
   }
 }

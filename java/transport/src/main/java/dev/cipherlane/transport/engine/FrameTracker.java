@@ -1,12 +1,13 @@
-package dev.cipherlane.transport;
+package dev.cipherlane.transport.engine;
 
 import java.nio.ByteBuffer;
 
 /**
  * Follows the frames of Kafka's protocol in one direction (a signed 32-bit length, big-endian, then
- * as many bytes), to know where none is half sent. Not thread-safe.
+ * as many bytes), to know where none is half sent, and whether more bytes are certain to come:
+ * Kafka writes the parts of one frame one after another. Not thread-safe.
  */
-final class FrameTracker {
+public final class FrameTracker {
   private static final int LENGTH_BYTES = 4;
 
   private int lengthBytes; // of the length, read so far
@@ -15,8 +16,17 @@ final class FrameTracker {
   private boolean lost;
   private long frames;
 
-  /** Follows bytes that went by; the buffer's position stays. */
-  void passed(ByteBuffer bytes, int from, int to) {
+  /** Takes the state of another. */
+  void copy(FrameTracker other) {
+    lengthBytes = other.lengthBytes;
+    length = other.length;
+    left = other.left;
+    lost = other.lost;
+    frames = other.frames;
+  }
+
+  /** Follows bytes that went by, from an index to another; the buffer's position stays. */
+  public void passed(ByteBuffer bytes, int from, int to) {
     int at = from;
     while (at < to && !lost) {
       if (left > 0) {
@@ -47,13 +57,18 @@ final class FrameTracker {
     }
   }
 
-  /** Whether the last frame is whole. */
-  boolean atBoundary() {
+  /** Whether the last frame is whole; false if these are no frames of Kafka. */
+  public boolean atBoundary() {
     return !lost && left == 0 && lengthBytes == 0;
   }
 
+  /** Whether a frame has begun and not ended; false if these are no frames of Kafka. */
+  boolean open() {
+    return !lost && !atBoundary();
+  }
+
   /** Frames that went by whole. */
-  long frames() {
+  public long frames() {
     return frames;
   }
 }
