@@ -4,9 +4,9 @@ package dev.cipherlane.benchmarks;
 import java.util.List;
 
 /**
- * A log that loses its end twice a second, while it grows. Deleted by gigabytes every some seconds,
- * as Kafka does by default, its memory goes back to the host of a virtual machine, and each page
- * then costs a fault there to come again: for seconds a record took twice the broker's CPU time.
+ * A log that loses its end twice a second, while it grows. Where it was deleted by gigabytes every
+ * ten seconds, a record took twice the broker's CPU time for seconds after: writing to fresh pages
+ * was slow, on a virtual machine most likely because freed memory had gone back to its host.
  */
 final class ShortLog {
   private ShortLog() {}
