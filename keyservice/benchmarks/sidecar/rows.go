@@ -196,6 +196,7 @@ func (b *bench) startBroker(dir string, controller, tlsPort int, listeners map[s
 		"listener.security.protocol.map": strings.Join(append(protocols, "CONTROLLER:PLAINTEXT"), ","),
 		"controller.listener.names":      "CONTROLLER", "inter.broker.listener.name": listenerOf(plaintextRow),
 		"log.dirs": filepath.Join(dir, "log"), "auto.create.topics.enable": "true", "offsets.topic.replication.factor": "1",
+		// Shortened all the time, as ShortLog of Java's benchmarks says why.
 		"log.segment.bytes": "67108864", "log.retention.bytes": "67108864", "log.initial.task.delay.ms": "500", "log.retention.check.interval.ms": "500", "log.segment.delete.delay.ms": "100",
 		"listener.name.tls.ssl.keystore.type": "PEM", "listener.name.tls.ssl.keystore.location": combined,
 		"listener.name.tls.ssl.truststore.type": "PEM", "listener.name.tls.ssl.truststore.location": ca, "listener.name.tls.ssl.client.auth": "required",

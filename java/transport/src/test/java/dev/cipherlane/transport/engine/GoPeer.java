@@ -8,8 +8,8 @@ import java.util.List;
 
 /** The program {@code src/test/go/peer.go}, on Go's standard library. Not thread-safe. */
 final class GoPeer extends LinePeer {
-  private GoPeer(Path program, TlsFiles files, String role, String... more) throws IOException {
-    super(command(program, files, role, more));
+  private GoPeer(Path program, TlsFiles files, String role, String... address) throws IOException {
+    super(command(program, files, role, address));
   }
 
   private static List<String> command(

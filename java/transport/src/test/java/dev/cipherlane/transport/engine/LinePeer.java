@@ -10,7 +10,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.function.Predicate;
-import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
@@ -56,9 +55,13 @@ class LinePeer implements AutoCloseable {
 
   /** Where a server listens, which it says first. */
   int port() {
-    awaitThat("it listens", said -> LISTENS.matcher(said).find());
-    Matcher matcher = LISTENS.matcher(output());
-    return matcher.find() ? Integer.parseInt(matcher.group(1)) : 0;
+    String said = awaitThat("it listens", LISTENS.asPredicate());
+    return LISTENS
+        .matcher(said)
+        .results()
+        .mapToInt(found -> Integer.parseInt(found.group(1)))
+        .findFirst()
+        .orElseThrow();
   }
 
   /** Sends a line. */
@@ -76,18 +79,22 @@ class LinePeer implements AutoCloseable {
     awaitThat(times + " times " + text, said -> count(said, text) >= times);
   }
 
-  private void awaitThat(String what, Predicate<String> holds) {
+  /** Returns what it had said by then. */
+  private String awaitThat(String what, Predicate<String> holds) {
     long end = System.currentTimeMillis() + PATIENCE_MS;
-    while (!holds.test(output())) {
+    String said = output();
+    while (!holds.test(said)) {
       if (System.currentTimeMillis() > end) {
-        throw new IllegalStateException("not: " + what + ", in: " + output());
+        throw new IllegalStateException("not: " + what + ", in: " + said);
       }
       try {
         Thread.sleep(5);
       } catch (InterruptedException e) {
         throw new IllegalStateException(e);
       }
+      said = output();
     }
+    return said;
   }
 
   private static int count(String all, String text) {
