@@ -5,21 +5,34 @@ package rig
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// CPU gives the CPU time of a process so far, user and system, in ticks of 10 ms.
+// CPU gives the CPU time of a process so far, user and system, but for that of a Java machine's compilers: that is no cost of what is
+// measured, as it ends.
 func CPU(pid int) time.Duration {
-	text := Must(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))
-	_, rest, _ := strings.Cut(string(text), ") ") // the name may hold spaces
-	fields := strings.Fields(rest)
-	const userField, ticks = 11, 10 * time.Millisecond
-	if len(fields) < userField+2 {
-		panic(Failure{fmt.Errorf("/proc/%d/stat is cut short", pid)})
+	const scheduled = 2 // the kernel's clock of a whole process (clock_getcpuclockid)
+	var all unix.Timespec
+	Check(unix.ClockGettime(int32(^pid<<3|scheduled), &all)) // #nosec G115 -- as the kernel has it
+	return time.Duration(all.Nano()) - compiling(pid)
+}
+
+// compiling gives what a Java machine's compilers took.
+func compiling(pid int) (sum time.Duration) {
+	for _, thread := range Must(filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))) {
+		name, err := os.ReadFile(filepath.Join(thread, "comm")) // #nosec G304 -- of the kernel
+		if err != nil || !strings.Contains(string(name), "CompilerThre") {
+			continue // one that has ended was none
+		}
+		nanos, _, _ := strings.Cut(string(Must(os.ReadFile(filepath.Join(thread, "schedstat")))), " ") // #nosec G304 -- of the kernel
+		sum += time.Duration(Must(strconv.ParseInt(nanos, 10, 64)))
 	}
-	return time.Duration(Must(strconv.Atoi(fields[userField]))+Must(strconv.Atoi(fields[userField+1]))) * ticks
+	return sum
 }
 
 // Memory gives what a process holds in RAM, in MiB: all of it, and the part that is no file (the store is mapped).

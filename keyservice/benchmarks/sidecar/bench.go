@@ -32,49 +32,40 @@ type result struct {
 }
 
 func (r result) micros(d time.Duration) float64 {
-	return float64(d.Microseconds()) / float64(r.records)
+	return float64(d.Nanoseconds()) / 1000 / float64(r.records)
 }
 
 func (r result) cpu() float64 { return r.micros(r.client + r.proxies + r.broker) }
-
-// client is a process that produces.
-type client interface {
-	run(records, size, perSecond int) outcome
-	pid() int
-}
-
-// outcome is what a client says of a run.
-type outcome struct {
-	Seconds float64 `json:"seconds"`
-	P50     float64 `json:"p50_ms"`
-	P99     float64 `json:"p99_ms"`
-}
 
 // measureAll measures all sizes with so many clients, which stay connected meanwhile.
 func (b *bench) measureAll(connections int, sizes []int) {
 	inner := &rig.Scope{}
 	defer inner.Close()
-	clients := map[string]client{}
-	for _, r := range b.rows {
-		clients[r.name] = newClient(inner, r, connections)
-	}
-	for _, size := range sizes {
-		name := fmt.Sprintf("produce/%dB/%dconn", size, connections)
-		all := b.interleaved(name, clients, size, connections)
-		b.reportCase(name, all)
-	}
-}
-
-// interleaved runs each row in turn, all with the same number of records.
-func (b *bench) interleaved(name string, clients map[string]client, size, connections int) map[string][]result {
-	warmUps, records := 1, max(manyVolume/(size+perRecord), connections)
-	if connections == 1 { // a Java machine that must compile first, and a producer that connects in each run
-		warmUps, records = 2, javaVolume/(size+perRecord)
-	}
+	clients := b.startClients(inner, produce, connections)
+	warmUps := clientWarmUps
 	if !b.warm { // the broker has to compile too, and what it compiles first is not what it ends with
 		warmUps += brokerWarmUps
 		b.warm = true
 	}
+	for _, size := range sizes {
+		name := fmt.Sprintf("produce/%dB/%dconn", size, connections)
+		records := max(volume/(size+perRecord)/connections, 1) * connections
+		b.reportCase(name, b.interleaved(name, clients, warmUps, records, size))
+		warmUps = sizeWarmUps
+	}
+}
+
+// startClients gives those of each row.
+func (b *bench) startClients(s *rig.Scope, kind string, connections int) map[string]*client {
+	clients := map[string]*client{}
+	for _, r := range b.rows {
+		clients[r.name] = startClient(s, r, kind, connections)
+	}
+	return clients
+}
+
+// interleaved runs each row in turn, all with the same number of records.
+func (b *bench) interleaved(name string, clients map[string]*client, warmUps, records, size int, rate ...int) map[string][]result {
 	all := map[string][]result{}
 	for round := -warmUps; round < runs; round++ {
 		order := slices.Clone(b.rows)
@@ -82,27 +73,26 @@ func (b *bench) interleaved(name string, clients map[string]client, size, connec
 			slices.Reverse(order)
 		}
 		for _, r := range order {
-			one := b.once(r, clients, records, size, 0)
+			one := b.once(r, clients[r.name], records, size, rate...)
 			if round >= 0 {
 				all[r.name] = append(all[r.name], one)
 			}
-			fmt.Fprintf(os.Stderr, "%-24s %-15s %2d  %7.2f CPU us per record  %9.0f records/s\n", name, r.name, round+1, one.cpu(), float64(records)/one.load.Seconds)
+			fmt.Fprintf(os.Stderr, "%-24s %-15s %2d  %7.2f CPU us per record  %9.0f records/s\n", name, r.name, round+1, one.cpu(), float64(records)/one.load.seconds)
 		}
 	}
 	return all
 }
 
-func (b *bench) once(r *row, clients map[string]client, records, size, perSecond int) result {
-	c := clients[r.name]
+func (b *bench) once(r *row, c *client, records, size int, rate ...int) result {
 	before := b.counts(r, c)
-	one := result{records: records, load: c.run(records, size, perSecond)}
+	one := result{records: records, load: c.run(records, size, rate...)}
 	after := b.counts(r, c)
 	one.client, one.proxies, one.broker = after.client-before.client, after.proxies-before.proxies, after.broker-before.broker
 	one.allocated = after.allocated - before.allocated
 	return one
 }
 
-func (b *bench) counts(r *row, c client) (now result) {
+func (b *bench) counts(r *row, c *client) (now result) {
 	now.client, now.broker = rig.CPU(c.pid()), rig.CPU(b.broker)
 	for _, pid := range r.proxies {
 		now.proxies += rig.CPU(pid)
@@ -131,9 +121,9 @@ func (b *bench) figures(r *row, all []result) map[string]float64 {
 	figures := map[string]float64{
 		"client":             median(func(r result) float64 { return r.micros(r.client) }),
 		"broker":             median(func(r result) float64 { return r.micros(r.broker) }),
-		"records_per_second": median(func(r result) float64 { return float64(r.records) / r.load.Seconds }),
-		"p50_ms":             median(func(r result) float64 { return r.load.P50 }),
-		"p99_ms":             median(func(r result) float64 { return r.load.P99 }),
+		"records_per_second": median(func(r result) float64 { return float64(r.records) / r.load.seconds }),
+		"p50_ms":             median(func(r result) float64 { return r.load.p50 }),
+		"p99_ms":             median(func(r result) float64 { return r.load.p99 }),
 	}
 	if len(r.proxies) > 0 {
 		figures["proxies"] = median(func(r result) float64 { return r.micros(r.proxies) })
@@ -152,29 +142,17 @@ func (b *bench) figures(r *row, all []result) map[string]float64 {
 func (b *bench) measureLatency() {
 	inner := &rig.Scope{}
 	defer inner.Close()
-	clients := map[string]client{}
-	for _, r := range b.rows {
-		clients[r.name] = startLoad(inner, r, 1)
-	}
-	const name, size = "latency/1024B/1conn", 1024
-	all := map[string][]result{}
-	for round := range runs + 1 {
-		for _, r := range b.rows {
-			one := b.once(r, clients, latencyAt*3/2, size, latencyAt)
-			if round > 0 {
-				all[r.name] = append(all[r.name], one)
-			}
-		}
-	}
-	p50 := func(r result) float64 { return r.load.P50 }
+	const name, size, records = "latency/1024B/1conn", 1024, latencyAt * 3 / 2
+	all := b.interleaved(name, b.startClients(inner, pace, 1), sizeWarmUps, records, size, latencyAt)
+	p50 := func(r result) float64 { return r.load.p50 }
 	for _, r := range b.rows {
 		ours := seriesOf(all[r.name], p50)
 		one := ours.Row(name, r.name, "p50_ms")
 		one.Figures = map[string]float64{
-			"p99_ms":              rig.Round(seriesOf(all[r.name], func(r result) float64 { return r.load.P99 }).Median()),
+			"p99_ms":              rig.Round(seriesOf(all[r.name], func(r result) float64 { return r.load.p99 }).Median()),
 			"cpu_us_per_record":   rig.Round(seriesOf(all[r.name], result.cpu).Median()),
 			"records_per_second":  latencyAt,
-			"records_of_each_run": latencyAt * 3 / 2,
+			"records_of_each_run": records,
 		}
 		if plain := all[plaintextRow]; len(plain) > 0 {
 			one.Figures["added_to_plaintext"] = rig.Round(ours.Median() - seriesOf(plain, p50).Median())

@@ -1,4 +1,4 @@
-// Clients: Kafka's own in Java for one connection, franz-go for many.
+// Clients: Kafka's own producers in Java, whatever their number.
 
 package main
 
@@ -11,94 +11,112 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/benchmarks/rig"
 )
 
-func newClient(s *rig.Scope, r *row, connections int) client {
-	if connections == 1 {
-		return startJava(s, r)
-	}
-	return startLoad(s, r, connections)
-}
+const (
+	produce = "produce" // as fast as they can
+	pace    = "pace"    // so many a second
 
-// child is a process that is driven line by line.
-type child struct {
+	// What a line that ends a run begins with; its figures follow.
+	done = "-- done"
+
+	logFile = "client.log" // in its folder
+)
+
+// client is a Java machine with producers that stay connected from run to run, driven line by line: ClientMain of Java's benchmarks.
+type client struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
+
+	topic, dir string
 }
 
-func startChild(s *rig.Scope, name string, arguments ...string) *child {
-	cmd := exec.CommandContext(s.Context(), name, arguments...) // #nosec G204 -- our own programs
-	cmd.Stderr = os.Stderr
-	if name == "java" {
-		cmd.Stderr = nil // where Kafka's tools complain that no logger is there
+// outcome is what a run took, and what the client says of it.
+type outcome struct {
+	seconds  float64
+	p50, p99 float64 // milliseconds from when a record was sent, or due, to its acknowledgement
+}
+
+// startClient opens so many producers, which connect in their first run.
+func startClient(s *rig.Scope, r *row, kind string, connections int) *client {
+	heap := "256m"
+	if connections > 1 {
+		heap = "1g"
 	}
-	c := &child{cmd: cmd, in: rig.Must(cmd.StdinPipe()), out: bufio.NewReader(rig.Must(cmd.StdoutPipe()))}
+	// Compilers that end would take their figures along, which are not counted.
+	cmd := exec.CommandContext(s.Context(), "java", "-Xms"+heap, "-Xmx"+heap, "-XX:+UseG1GC", "-XX:-UseDynamicNumberOfCompilerThreads", // #nosec G204 -- our own program
+		"-cp", javaLib, "dev.cipherlane.benchmarks.ClientMain")
+	dir := s.TempDir()
+	log := rig.Must(os.Create(filepath.Join(dir, logFile))) // #nosec G304 -- in our own folder
+	cmd.Stderr = log
+	c := &client{cmd: cmd, in: rig.Must(cmd.StdinPipe()), out: bufio.NewReader(rig.Must(cmd.StdoutPipe())), topic: r.topic, dir: dir}
 	rig.Check(cmd.Start())
 	s.Cleanup(func() {
 		_ = c.in.Close()
 		_ = cmd.Wait()
+		_ = log.Close()
 	})
+	settings := filepath.Join(c.dir, "client.properties")
+	text := fmt.Sprintf("bootstrap.servers=%s\nacks=1\n", r.at) + r.java
+	if kind == pace {
+		text += "linger.ms=0\n"
+	}
+	rig.Check(os.WriteFile(settings, []byte(text), 0o600))
+	c.say("open %s %d %s", kind, connections, settings)
 	return c
 }
 
-func (c *child) pid() int { return c.cmd.Process.Pid }
+func (c *client) pid() int { return c.cmd.Process.Pid }
 
-func (c *child) say(format string, args ...any) {
-	_, err := fmt.Fprintf(c.in, format, args...)
+// run sends so many records; a rate only where the client keeps one.
+func (c *client) run(records, size int, rate ...int) outcome {
+	words := []string{"run", c.topic, strconv.Itoa(records)}
+	for _, perSecond := range rate {
+		words = append(words, strconv.Itoa(perSecond))
+	}
+	payload := c.payload(size)
+	begin := time.Now()
+	figures := c.say("%s %s", strings.Join(words, " "), payload)
+	const microsPerMilli = 1000
+	return outcome{time.Since(begin).Seconds(), figures["p50"] / microsPerMilli, figures["value"] / microsPerMilli}
+}
+
+// say gives the figures with which the client answers.
+func (c *client) say(format string, args ...any) (figures map[string]float64) {
+	_, err := fmt.Fprintf(c.in, format+"\n", args...)
 	rig.Check(err)
-}
-
-func (c *child) line() string { return rig.Must(c.out.ReadString('\n')) }
-
-// java runs ProducerPerformance in a machine that lives for all runs, so that compilation is over when it counts.
-type java struct {
-	*child
-
-	topic, settings, dir string
-}
-
-func startJava(s *rig.Scope, r *row) client {
-	dir := s.TempDir()
-	text := fmt.Sprintf("bootstrap.servers=%s\nacks=1\n", r.at) + r.java
-	settings := filepath.Join(dir, "client.properties")
-	rig.Check(os.WriteFile(settings, []byte(text), 0o600))
-	c := startChild(s, "java", "-Xms256m", "-Xmx256m", "-XX:+UseG1GC", "-cp", javaLib, "dev.cipherlane.benchmarks.ClientMain")
-	return &java{c, r.topic, settings, dir}
-}
-
-// performance is the last line that ProducerPerformance prints.
-var performance = regexp.MustCompile(`, ([\d.]+) records/sec .* ([\d.]+) ms 50th, ([\d.]+) ms 95th, ([\d.]+) ms 99th`)
-
-func (j *java) run(records, size, _ int) outcome {
-	payload := filepath.Join(j.dir, fmt.Sprintf("payload-%d", size))
-	if _, err := os.Stat(payload); err != nil {
-		var lines strings.Builder
-		for range 1000 {
-			lines.Write(letters(size))
-			lines.WriteByte('\n')
+	for {
+		line, err := c.out.ReadString('\n')
+		if err != nil {
+			said, _ := os.ReadFile(filepath.Join(c.dir, logFile))
+			rig.Check(fmt.Errorf("the client of %s has ended early: %s", c.topic, said))
 		}
-		rig.Check(os.WriteFile(payload, []byte(lines.String()), 0o600))
-	}
-	j.say("produce %s %d %s %s\n", j.topic, records, j.settings, payload)
-	var o outcome
-	for line := j.line(); !strings.HasPrefix(line, "-- done"); line = j.line() { // figures of the client's own follow
-		if found := performance.FindStringSubmatch(line); found != nil {
-			o = outcome{float64(records) / number(found[1]), number(found[2]), number(found[4])}
+		if text, found := strings.CutPrefix(line, done); found {
+			rig.Check(json.Unmarshal([]byte(text), &figures))
+			return figures
 		}
 	}
-	if o.Seconds == 0 {
-		rig.Check(fmt.Errorf("the producer at %s has failed", j.topic))
-	}
-	return o
 }
 
-func number(text string) float64 { return rig.Must(strconv.ParseFloat(text, 64)) }
+// payload gives a file of lines, one for a value.
+func (c *client) payload(size int) string {
+	const lines = 200
+	file := filepath.Join(c.dir, fmt.Sprintf("payload-%d", size))
+	if _, err := os.Stat(file); err != nil {
+		var text []byte
+		for range lines {
+			text = append(append(text, letters(size)...), '\n')
+		}
+		rig.Check(os.WriteFile(file, text, 0o600))
+	}
+	return file
+}
 
 func letters(size int) []byte {
 	text := make([]byte, size)
@@ -106,25 +124,4 @@ func letters(size int) []byte {
 		text[i] = "ABCDEFGHIJKLMNOP"[rand.IntN(16)] // #nosec G404 -- no secret
 	}
 	return text
-}
-
-// load is this program, with franz-go clients.
-type load struct{ *child }
-
-func startLoad(s *rig.Scope, r *row, connections int) client {
-	arguments := []string{"load", "-at", r.at, "-topic", r.topic, "-clients", strconv.Itoa(connections)}
-	if r.secure != nil {
-		arguments = append(arguments, "-ca", r.ca, "-certificate", r.secure.Certificate, "-key", r.secure.Key)
-	}
-	c := startChild(s, rig.Must(os.Executable()), arguments...)
-	if said := c.line(); said != "ready\n" {
-		rig.Check(fmt.Errorf("the clients of %s: %s", r.name, said))
-	}
-	return load{c}
-}
-
-func (l load) run(records, size, perSecond int) (o outcome) {
-	l.say("%d %d %d\n", records, size, perSecond)
-	rig.Check(json.Unmarshal([]byte(l.line()), &o))
-	return o
 }

@@ -1,8 +1,7 @@
 // Command sidecar measures what carries Kafka's traffic over mutual TLS: CPU microseconds per produced record of every process in the
 // path (client, proxies, broker), throughput and latency, for the sidecar and its peers, beside plaintext and the JDK's TLS in client
-// and broker. The broker is Kafka's; one connection is Kafka's ProducerPerformance in Java, more are franz-go clients in one process,
-// each with connections of its own. Runs are interleaved. The last line of stdout is one JSON object (the design's section on
-// benchmarks).
+// and broker. Broker and producers are Kafka's, the producers of a row in one Java machine, each with connections of its own that it
+// keeps. Runs are interleaved. The last line of stdout is one JSON object (the design's section on benchmarks).
 package main
 
 import (
@@ -19,13 +18,13 @@ import (
 
 const (
 	runs      = 5
-	perRecord = 230 // what a record costs besides its bytes, in bytes: so that a run takes as long whatever their size
-	// What a run sends, in such bytes: a second or more on two cores, and half of one.
-	javaVolume = 180_000_000
-	manyVolume = 60_000_000
-	latencyAt  = 5000 // records a second
+	perRecord = 230         // what a record costs besides its bytes, in bytes: so that a run takes as long whatever their size
+	volume    = 180_000_000 // what a run sends, in such bytes: most of a second or more on two cores
+	latencyAt = 5000        // records a second
 
-	brokerWarmUps = 5 // rounds before the first case: without them the broker's CPU a record halves while it is measured
+	// Rounds that do not count: of new clients, which compile what they run, and where only the size is new. The broker compiles in
+	// the first of all.
+	clientWarmUps, sizeWarmUps, brokerWarmUps = 6, 1, 4
 )
 
 // choice is what the command line asks for.
@@ -37,10 +36,6 @@ type choice struct {
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "load" {
-		exitOn(runLoad(os.Args[2:]))
-		return
-	}
 	if len(os.Args) == 4 && os.Args[1] == "profiled" {
 		exitOn(runProfiled(os.Args[2], os.Args[3]))
 		return

@@ -38,12 +38,10 @@ type row struct {
 	name    string
 	at      string // where clients connect
 	topic   string
-	secure  *testservice.Pair // what a client shows that does TLS itself; nil: plaintext
-	ca      string
 	proxies []int    // processes
 	admins  []string // addresses of our sidecars' metrics
 
-	java string // a Java client's settings for TLS
+	java string // a client's settings for TLS
 }
 
 // way is what a row's maker gets.
@@ -79,17 +77,17 @@ var makers = map[string]maker{
 var order = []string{plaintextRow, baselineRow, shimRow, "sidecar-pair", "sidecar-direct", "sidecar-tunnel", "envoy", "ghostunnel", "haproxy"}
 
 func jdkTLS(w *way, r *row) error {
-	r.at, r.secure, r.ca = w.brokerTLS, &w.pair, w.pki.CA
-	r.java = fmt.Sprintf("security.protocol=SSL\nssl.keystore.type=PEM\nssl.keystore.location=%s\nssl.truststore.type=PEM\nssl.truststore.location=%s\n", w.combined, r.ca)
+	r.at = w.brokerTLS
+	r.java = fmt.Sprintf("security.protocol=SSL\nssl.keystore.type=PEM\nssl.keystore.location=%s\nssl.truststore.type=PEM\nssl.truststore.location=%s\n", w.combined, w.pki.CA)
 	return nil
 }
 
-// shim is our TLS in the broker and in Java clients; franz-go clients have their own.
+// shim is our TLS in broker and clients.
 func shim(w *way, r *row) error {
 	if _, err := shimPath(); err != nil {
 		return err
 	}
-	r.at, r.secure, r.ca = w.broker, &w.pair, w.pki.CA
+	r.at = w.broker
 	r.java = "security.protocol=SSL\n"
 	for name, value := range shimSettings(w.pair, w.pki.CA) {
 		r.java += name + "=" + value + "\n"
@@ -216,7 +214,7 @@ func (b *bench) startBroker(dir string, controller, tlsPort int, listeners map[s
 	if out, err := format.CombinedOutput(); err != nil {
 		b.Fatalf("format: %v: %s", err, out)
 	}
-	b.broker = b.start(filepath.Join(dir, "broker.log"), "java", "-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-cp", classPath, "kafka.Kafka", file)
+	b.broker = b.start(filepath.Join(dir, "broker.log"), "java", "-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:-UseDynamicNumberOfCompilerThreads", "-cp", classPath, "kafka.Kafka", file)
 	b.await(fmt.Sprintf("127.0.0.1:%d", tlsPort))
 }
 

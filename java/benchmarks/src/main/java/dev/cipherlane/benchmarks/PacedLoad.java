@@ -1,15 +1,12 @@
 package dev.cipherlane.benchmarks;
 
 import java.io.IOException;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
-import org.HdrHistogram.ConcurrentHistogram;
-import org.HdrHistogram.Histogram;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 
@@ -19,11 +16,8 @@ import org.apache.kafka.clients.producer.ProducerRecord;
  * from when it was due, so that one that had to wait for those before it counts as late.
  */
 final class PacedLoad implements Load {
-  private static final double NANOS_PER_MICRO = 1_000;
   // Records are due in bursts: waking up for each would take more of a core than sending does.
   private static final long TICK = TimeUnit.MILLISECONDS.toNanos(1);
-  private static final double P50 = 50;
-  private static final double P99 = 99;
 
   private final Pool<KafkaProducer<byte[], byte[]>> producers;
 
@@ -35,14 +29,14 @@ final class PacedLoad implements Load {
   public Map<String, Double> run(List<String> arguments) throws Exception {
     int records = Integer.parseInt(arguments.get(1));
     long pace = TimeUnit.SECONDS.toNanos(1) / Integer.parseInt(arguments.get(2));
-    Histogram nanos = new ConcurrentHistogram(TimeUnit.MINUTES.toNanos(2), 3);
+    ResponseTimes times = new ResponseTimes();
     AtomicLong failed = new AtomicLong();
-    send(arguments.get(0), records, pace, Producers.values(arguments.get(3)), nanos, failed);
+    send(arguments.get(0), records, pace, Producers.values(arguments.get(3)), times, failed);
     producers.each(KafkaProducer::flush);
     if (failed.get() > 0) {
       throw new IllegalStateException(failed + " records failed");
     }
-    return figures(nanos);
+    return times.figures();
   }
 
   private void send(
@@ -50,7 +44,7 @@ final class PacedLoad implements Load {
       int records,
       long pace,
       List<byte[]> values,
-      Histogram nanos,
+      ResponseTimes times,
       AtomicLong failed) {
     List<KafkaProducer<byte[], byte[]>> all = producers.clients();
     long begin = System.nanoTime();
@@ -62,7 +56,7 @@ final class PacedLoad implements Load {
               .send(
                   new ProducerRecord<>(topic, values.get(i % values.size())),
                   (metadata, e) -> {
-                    nanos.recordValue(System.nanoTime() - due);
+                    times.addSince(due);
                     failed.addAndGet(e == null ? 0 : 1);
                   });
     }
@@ -72,14 +66,6 @@ final class PacedLoad implements Load {
     for (long left = due - System.nanoTime(); left > 0; left = due - System.nanoTime()) {
       LockSupport.parkNanos(left);
     }
-  }
-
-  private static Map<String, Double> figures(Histogram nanos) {
-    Map<String, Double> figures = new LinkedHashMap<>();
-    figures.put(Report.VALUE, nanos.getValueAtPercentile(P99) / NANOS_PER_MICRO);
-    figures.put("p50", nanos.getValueAtPercentile(P50) / NANOS_PER_MICRO);
-    figures.put("longest", nanos.getMaxValue() / NANOS_PER_MICRO);
-    return figures;
   }
 
   @Override
