@@ -130,6 +130,7 @@ func (b *bench) figures(r *row, all []result) map[string]float64 {
 		for _, pid := range r.proxies {
 			_, anonymous := rig.Memory(pid)
 			figures["proxies_mib"] += anonymous
+			figures["largest_proxy_mib"] = max(figures["largest_proxy_mib"], anonymous)
 		}
 	}
 	if len(r.admins) > 0 {

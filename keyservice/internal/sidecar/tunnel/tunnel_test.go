@@ -164,7 +164,7 @@ func echo(s wire.Stream) {
 		if err != nil {
 			return
 		}
-		if s.WriteAll(net.Buffers{buf[:n]}) != nil {
+		if s.WriteAll(net.Buffers{buf.Bytes[:n]}) != nil {
 			return
 		}
 	}

@@ -27,11 +27,11 @@ type coalescer struct {
 	closing atomic.Bool
 
 	waitless bool // Read gives errWouldWait where it would wait
-	in       *[BufferSize]byte
+	in       *Buffer
 	r, w     int
 
 	mu     sync.Mutex // crypto/tls may send an alert while another goroutine flushes
-	out    *[sealedSize]byte
+	out    *Buffer
 	filled int
 	piece  [1][]byte
 }
@@ -52,9 +52,9 @@ func (c *coalescer) Read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	n := copy(p, c.in[c.r:c.w])
+	n := copy(p, c.in.Bytes[c.r:c.w])
 	if c.r += n; c.r == c.w {
-		buffers.Put(c.in)
+		buffers.put(c.in)
 		c.in, c.r, c.w = nil, 0, 0
 	}
 	return n, nil
@@ -86,11 +86,11 @@ func (c *coalescer) Write(p []byte) (int, error) {
 	written := 0
 	for written < len(p) {
 		if c.out == nil {
-			c.out = takeSealed()
+			c.out = sealed.take()
 		}
-		n := copy(c.out[c.filled:], p[written:])
+		n := copy(c.out.Bytes[c.filled:], p[written:])
 		written += n
-		if c.filled += n; c.filled == len(c.out) {
+		if c.filled += n; c.filled == len(c.out.Bytes) {
 			if err := c.flushLocked(); err != nil {
 				return written, err
 			}
@@ -110,13 +110,13 @@ func (c *coalescer) flushLocked() (err error) {
 		return nil
 	}
 	if c.closing.Load() { // within the deadline that crypto/tls has set
-		_, err = c.TCPConn.Write(c.out[:c.filled])
+		_, err = c.TCPConn.Write(c.out.Bytes[:c.filled])
 	} else {
-		c.piece[0] = c.out[:c.filled]
+		c.piece[0] = c.out.Bytes[:c.filled]
 		err = c.send(c.piece[:])
 		c.piece[0] = nil
 	}
-	sealed.Put(c.out)
+	sealed.put(c.out)
 	c.out, c.filled = nil, 0
 	return err
 }

@@ -62,14 +62,14 @@ func (p *Piped) Read(b []byte) (int, error) {
 }
 
 // Receive waits for data: to read nothing from a net.Pipe waits until there is something.
-func (p *Piped) Receive() (*[BufferSize]byte, int, error) {
+func (p *Piped) Receive() (*Buffer, int, error) {
 	if _, err := p.Read(nil); err != nil {
 		return nil, 0, err
 	}
-	buf := takeBuffer()
-	n, err := p.Read(buf[:])
+	buf := buffers.take()
+	n, err := p.Read(buf.Bytes)
 	if err != nil {
-		buffers.Put(buf)
+		buffers.put(buf)
 		return nil, 0, err
 	}
 	return buf, n, nil

@@ -7,33 +7,67 @@ import (
 	"fmt"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 )
 
 // Sizes in bytes.
 const (
-	BufferSize = 128 << 10                  // of a pooled buffer: eight full TLS records
-	sealedSize = BufferSize + BufferSize/64 // of one for what such a buffer becomes within TLS records
+	BufferSize  = 128 << 10 // of a pooled buffer: eight full TLS records
+	smallBuffer = 32 << 10  // of one where many are in use: what hundreds of connections hold whose peers are slow
+	overhead    = 64        // the part of so many of what TLS adds to it, at most
 )
+
+// largeBuffers is how many of BufferSize may be in use before small ones are given: 16 MiB.
+const largeBuffers = 128
 
 var (
-	buffers = sync.Pool{New: func() any { return new([BufferSize]byte) }}
-	sealed  = sync.Pool{New: func() any { return new([sealedSize]byte) }}
+	buffers = newPool(BufferSize, smallBuffer)
+	sealed  = newPool(BufferSize+BufferSize/overhead, smallBuffer+smallBuffer/overhead) // for what such a buffer becomes within TLS records
 )
 
-func takeBuffer() *[BufferSize]byte {
-	if b, ok := buffers.Get().(*[BufferSize]byte); ok {
-		return b
-	}
-	return new([BufferSize]byte)
+// Buffer is memory of a pool for bytes on their way.
+type Buffer struct{ Bytes []byte }
+
+// pool has buffers of two sizes. It is safe for concurrent use.
+type pool struct {
+	largeSize, smallSize int
+	large, small         sync.Pool // of *Buffer
+	taken                atomic.Int64
 }
 
-func takeSealed() *[sealedSize]byte {
-	if b, ok := sealed.Get().(*[sealedSize]byte); ok {
+func newPool(large, small int) *pool { return &pool{largeSize: large, smallSize: small} }
+
+// take gives a large one, or a small one where many large ones are in use.
+func (p *pool) take() *Buffer {
+	if p.taken.Load() < largeBuffers {
+		return p.takeLarge()
+	}
+	return get(&p.small, p.smallSize)
+}
+
+// takeLarge gives a large one, for what does not fit into a small one.
+func (p *pool) takeLarge() *Buffer {
+	p.taken.Add(1)
+	return get(&p.large, p.largeSize)
+}
+
+func get(from *sync.Pool, size int) *Buffer {
+	if b, ok := from.Get().(*Buffer); ok {
 		return b
 	}
-	return new([sealedSize]byte)
+	return &Buffer{make([]byte, size)}
+}
+
+// put gives a buffer back.
+func (p *pool) put(b *Buffer) {
+	if len(b.Bytes) == p.largeSize {
+		p.taken.Add(-1)
+		p.large.Put(b)
+		return
+	}
+	p.small.Put(b)
 }
 
 // Budget bounds the memory of frames that are read whole, over all connections. It is safe for concurrent use.

@@ -11,7 +11,7 @@ import (
 type Reader struct {
 	s          Stream
 	BeforeWait func() error // called before a read that may wait, and before what Window and Peek gave is overwritten
-	buf        *[BufferSize]byte
+	buf        *Buffer
 	r, w       int
 }
 
@@ -26,14 +26,14 @@ func (r *Reader) Window() []byte {
 	if r.buf == nil {
 		return nil
 	}
-	return r.buf[r.r:r.w]
+	return r.buf.Bytes[r.r:r.w]
 }
 
 // Peek gives the next n bytes, at most BufferSize, which stay. io.EOF means that the stream ended before the first of them,
 // io.ErrUnexpectedEOF within.
 func (r *Reader) Peek(n int) ([]byte, error) {
 	for r.Buffered() < n {
-		if err := r.fill(); err != nil {
+		if err := r.fill(n); err != nil {
 			if errors.Is(err, io.EOF) && r.Buffered() > 0 {
 				err = io.ErrUnexpectedEOF
 			}
@@ -46,17 +46,17 @@ func (r *Reader) Peek(n int) ([]byte, error) {
 // Discard takes n bytes that are there.
 func (r *Reader) Discard(n int) { r.r += n }
 
-// fill waits for data and takes all that there is, as far as it fits.
-func (r *Reader) fill() error {
+// fill waits for data and takes all that there is, as far as it fits. There is room for n bytes then.
+func (r *Reader) fill(n int) error {
 	if err := r.beforeWait(); err != nil {
 		return err
 	}
-	if err := r.receive(); err != nil {
+	if err := r.receive(n); err != nil {
 		return err
 	}
-	for r.w < BufferSize {
-		n := r.s.TryRead(r.buf[r.w:])
-		if r.w += n; n == 0 {
+	for r.w < len(r.buf.Bytes) {
+		more := r.s.TryRead(r.buf.Bytes[r.w:])
+		if r.w += more; more == 0 {
 			break
 		}
 	}
@@ -71,28 +71,39 @@ func (r *Reader) beforeWait() error {
 }
 
 // receive waits for data, without a buffer if there is nothing that it must come after.
-func (r *Reader) receive() error {
+func (r *Reader) receive(room int) error {
 	if r.Buffered() == 0 {
 		r.Close()
 		buf, n, err := r.s.Receive()
 		r.buf, r.w = buf, n
 		return err
 	}
-	if r.r > 0 {
-		r.w = copy(r.buf[:], r.Window())
-		r.r = 0
-	}
-	n, err := r.s.Read(r.buf[r.w:])
+	r.makeRoom(room)
+	n, err := r.s.Read(r.buf.Bytes[r.w:])
 	if r.w += n; n > 0 {
 		return nil
 	}
 	return err
 }
 
+// makeRoom moves what is there to the beginning, of a large buffer if a small one does not hold n bytes.
+func (r *Reader) makeRoom(n int) {
+	from := r.buf
+	if r.r == 0 && n <= len(from.Bytes) {
+		return
+	}
+	if n > len(from.Bytes) {
+		r.buf = buffers.takeLarge()
+		defer buffers.put(from)
+	}
+	r.w = copy(r.buf.Bytes, from.Bytes[r.r:r.w])
+	r.r = 0
+}
+
 // Close gives the buffer back.
 func (r *Reader) Close() {
 	if r.buf != nil {
-		buffers.Put(r.buf)
+		buffers.put(r.buf)
 	}
 	r.buf, r.r, r.w = nil, 0, 0
 }
@@ -127,7 +138,7 @@ func (r *Reader) Skip(n int) error { return r.take(n, func([]byte) error { retur
 func (r *Reader) take(n int, do func([]byte) error) error {
 	for n > 0 {
 		if r.Buffered() == 0 {
-			if err := r.fill(); err != nil {
+			if err := r.fill(1); err != nil {
 				if errors.Is(err, io.EOF) {
 					err = io.ErrUnexpectedEOF
 				}

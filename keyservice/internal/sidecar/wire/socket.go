@@ -26,7 +26,7 @@ type socket struct {
 
 // incoming is what receive is at, outgoing what send is at.
 type incoming struct {
-	buf *[BufferSize]byte
+	buf *Buffer
 	n   int
 	err error
 }
@@ -55,7 +55,7 @@ func (n noSocket) Read(func(uintptr) bool) error  { return n.err }
 func (n noSocket) Write(func(uintptr) bool) error { return n.err }
 
 // receive waits for data and gives it in a buffer of the pool.
-func (s *socket) receive() (*[BufferSize]byte, int, error) {
+func (s *socket) receive() (*Buffer, int, error) {
 	s.in = incoming{}
 	err := s.raw.Read(s.readSome)
 	in := s.in
@@ -74,13 +74,13 @@ func (s *socket) receive() (*[BufferSize]byte, int, error) {
 
 // readOnce tells whether there is something, be it the end.
 func (s *socket) readOnce(fd uintptr) bool {
-	buf := takeBuffer()
-	n, err := retry(func() (int, error) { return unix.Read(int(fd), buf[:]) }) // #nosec G115 -- a descriptor
+	buf := buffers.take()
+	n, err := retry(func() (int, error) { return unix.Read(int(fd), buf.Bytes) }) // #nosec G115 -- a descriptor
 	if n > 0 {
 		s.in = incoming{buf: buf, n: n}
 		return true
 	}
-	buffers.Put(buf)
+	buffers.put(buf)
 	if errors.Is(err, unix.EAGAIN) {
 		return false
 	}

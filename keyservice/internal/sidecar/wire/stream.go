@@ -16,7 +16,7 @@ type Stream interface {
 	// Read waits for data.
 	Read(p []byte) (int, error)
 	// Receive waits for data too, but without a buffer: it gives one of the pool, at least partly filled.
-	Receive() (*[BufferSize]byte, int, error)
+	Receive() (*Buffer, int, error)
 	// TryRead reads what has been received already, perhaps nothing; it never waits. An error comes with the next Read.
 	TryRead(p []byte) int
 	// WriteAll writes all pieces in as few system calls as it can; it may change the slice, never what its elements hold.
@@ -33,7 +33,7 @@ type plain struct{ *socket }
 func Plain(c *net.TCPConn, stall time.Duration) Stream { return plain{newSocket(c, stall)} }
 
 // Receive gives all that there is, as far as it fits.
-func (p plain) Receive() (*[BufferSize]byte, int, error) { return p.receive() }
+func (p plain) Receive() (*Buffer, int, error) { return p.receive() }
 
 // TryRead gives nothing: Read of a TCP connection takes all that there is.
 func (plain) TryRead([]byte) int { return 0 }
@@ -85,7 +85,7 @@ func (s *Secure) TryRead(p []byte) int {
 }
 
 // Receive waits for a record. What TryRead left lies in crypto/tls and must be had first: nothing may come after it.
-func (s *Secure) Receive() (*[BufferSize]byte, int, error) {
+func (s *Secure) Receive() (*Buffer, int, error) {
 	for {
 		if s.drained {
 			if err := s.beneath.wait(); errors.Is(err, io.EOF) {
@@ -94,12 +94,12 @@ func (s *Secure) Receive() (*[BufferSize]byte, int, error) {
 				return nil, 0, err
 			}
 		}
-		buf := takeBuffer()
-		n := s.TryRead(buf[:])
+		buf := buffers.take()
+		n := s.TryRead(buf.Bytes)
 		if n > 0 {
 			return buf, n, nil
 		}
-		buffers.Put(buf)
+		buffers.put(buf)
 		if !s.drained {
 			return nil, 0, s.failure()
 		}

@@ -9,7 +9,7 @@ type Writer struct {
 	s      Stream
 	pieces net.Buffers // in order: parts of own, and what Pass was given
 	size   int         // of them all
-	own    *[BufferSize]byte
+	own    *Buffer
 	n      int // bytes of own that are taken
 }
 
@@ -23,7 +23,7 @@ const (
 
 // Write takes p, or sends it. p may be used again afterwards.
 func (w *Writer) Write(p []byte) error {
-	if len(p) < largePiece && w.n+len(p) <= BufferSize {
+	if len(p) < largePiece && w.fits(p) {
 		w.keep(p)
 		return nil
 	}
@@ -33,7 +33,7 @@ func (w *Writer) Write(p []byte) error {
 
 // Pass takes p, or sends it. p must stay as it is until Flush.
 func (w *Writer) Pass(p []byte) error {
-	if len(p) < smallPiece && !w.follows(p) && w.n+len(p) <= BufferSize {
+	if len(p) < smallPiece && !w.follows(p) && w.fits(p) {
 		w.keep(p)
 	} else {
 		w.add(p)
@@ -44,14 +44,17 @@ func (w *Writer) Pass(p []byte) error {
 	return w.Flush()
 }
 
+// fits tells whether p can be kept: a small one always can, in a new buffer.
+func (w *Writer) fits(p []byte) bool { return w.own == nil || w.n+len(p) <= len(w.own.Bytes) }
+
 // keep copies p.
 func (w *Writer) keep(p []byte) {
 	if w.own == nil {
-		w.own = takeBuffer()
+		w.own = buffers.take()
 	}
 	at := w.n
-	w.n += copy(w.own[at:], p)
-	w.add(w.own[at:w.n])
+	w.n += copy(w.own.Bytes[at:], p)
+	w.add(w.own.Bytes[at:w.n])
 }
 
 // add makes one piece of what lies one after the other in memory.
@@ -88,7 +91,7 @@ func (w *Writer) Flush() error {
 	clear(all)
 	w.pieces, w.size, w.n = all[:0], 0, 0
 	if w.own != nil {
-		buffers.Put(w.own)
+		buffers.put(w.own)
 		w.own = nil
 	}
 	return err
