@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/commandline"
@@ -48,6 +49,7 @@ func (c *runCommand) Run(s *commandline.Streams) error {
 	if err != nil {
 		return err
 	}
+	collectEarly()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	if c.UntilStdinCloses {
@@ -63,6 +65,17 @@ func (c *runCommand) Run(s *commandline.Streams) error {
 		}
 	}
 	return opened.Run(ctx)
+}
+
+// garbagePercent is how much may be garbage, of what is in use. The sidecar makes little, so that collecting it thrice as often costs
+// nothing that can be measured, and with hundreds of connections keeps tens of MiB less.
+const garbagePercent = 33
+
+// collectEarly leaves what the environment says as it is.
+func collectEarly() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbagePercent)
+	}
 }
 
 type checkCommand struct {

@@ -15,12 +15,12 @@ import (
 // Sizes in bytes.
 const (
 	BufferSize  = 128 << 10 // of a pooled buffer: eight full TLS records
-	smallBuffer = 32 << 10  // of one where many are in use: what hundreds of connections hold whose peers are slow
+	smallBuffer = 16 << 10  // of one where many are in use: what hundreds of connections hold whose peers are slow
 	overhead    = 64        // the part of so many of what TLS adds to it, at most
 )
 
-// largeBuffers is how many of BufferSize may be in use before small ones are given: 16 MiB.
-const largeBuffers = 128
+// largeBuffers is how many of BufferSize may be in use before small ones are given: 4 MiB.
+const largeBuffers = 32
 
 var (
 	buffers = newPool(BufferSize, smallBuffer)
@@ -44,8 +44,11 @@ func (p *pool) take() *Buffer {
 	if p.taken.Load() < largeBuffers {
 		return p.takeLarge()
 	}
-	return get(&p.small, p.smallSize)
+	return p.takeSmall()
 }
+
+// takeSmall gives a small one, for what is gathered from small pieces.
+func (p *pool) takeSmall() *Buffer { return get(&p.small, p.smallSize) }
 
 // takeLarge gives a large one, for what does not fit into a small one.
 func (p *pool) takeLarge() *Buffer {

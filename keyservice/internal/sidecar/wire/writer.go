@@ -50,7 +50,7 @@ func (w *Writer) fits(p []byte) bool { return w.own == nil || w.n+len(p) <= len(
 // keep copies p.
 func (w *Writer) keep(p []byte) {
 	if w.own == nil {
-		w.own = buffers.take()
+		w.own = buffers.takeSmall()
 	}
 	at := w.n
 	w.n += copy(w.own.Bytes[at:], p)
