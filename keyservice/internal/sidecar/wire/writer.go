@@ -17,13 +17,13 @@ type Writer struct {
 func NewWriter(s Stream) *Writer { return &Writer{s: s} }
 
 const (
-	largePiece = 16 << 10 // is not worth a copy
-	smallPiece = 4 << 10  // is not worth a TLS record of its own
+	largePiece = smallBuffer // is not worth a copy, and would not fit
+	smallPiece = 4 << 10     // is not worth a TLS record of its own
 )
 
 // Write takes p, or sends it. p may be used again afterwards.
 func (w *Writer) Write(p []byte) error {
-	if len(p) < largePiece && w.fits(p) {
+	if len(p) < largePiece && w.n+len(p) <= smallBuffer {
 		w.keep(p)
 		return nil
 	}
@@ -33,7 +33,7 @@ func (w *Writer) Write(p []byte) error {
 
 // Pass takes p, or sends it. p must stay as it is until Flush.
 func (w *Writer) Pass(p []byte) error {
-	if len(p) < smallPiece && !w.follows(p) && w.fits(p) {
+	if len(p) < smallPiece && !w.follows(p) && w.n+len(p) <= smallBuffer {
 		w.keep(p)
 	} else {
 		w.add(p)
@@ -43,9 +43,6 @@ func (w *Writer) Pass(p []byte) error {
 	}
 	return w.Flush()
 }
-
-// fits tells whether p can be kept: a small one always can, in a new buffer.
-func (w *Writer) fits(p []byte) bool { return w.own == nil || w.n+len(p) <= len(w.own.Bytes) }
 
 // keep copies p.
 func (w *Writer) keep(p []byte) {
