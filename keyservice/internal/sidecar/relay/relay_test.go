@@ -19,6 +19,7 @@ import (
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/flow"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/protocol"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/wire"
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/wire/wiretest"
 )
 
 const (
@@ -45,8 +46,8 @@ func serve(t *testing.T, o Options) *ends {
 	t.Helper()
 	e := &ends{conn: &flow.Conn{}, done: make(chan error, 1)}
 	var near, far *net.TCPConn
-	e.client, near = connected(t)
-	far, e.broker = connected(t)
+	e.client, near = wiretest.Connected(t)
+	far, e.broker = wiretest.Connected(t)
 	go func() {
 		e.done <- Serve(context.Background(), e.conn, wire.Plain(near, stall), wire.Plain(far, stall), o)
 	}()
@@ -56,23 +57,6 @@ func serve(t *testing.T, o Options) *ends {
 		t.Fatal(err)
 	}
 	return e
-}
-
-// connected gives both ends of a connection.
-func connected(t *testing.T) (from, to *net.TCPConn) {
-	t.Helper()
-	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	if from, err = net.DialTCP("tcp", nil, l.Addr().(*net.TCPAddr)); err != nil { //nolint:forcetypeassert // of a TCP listener
-		t.Fatal(err)
-	}
-	if to, err = l.AcceptTCP(); err != nil {
-		t.Fatal(err)
-	}
-	return from, to
 }
 
 func request(r kmsg.Request, id int32) []byte {

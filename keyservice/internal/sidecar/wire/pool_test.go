@@ -5,10 +5,11 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/wire/wiretest"
 )
 
 // exhaust takes all large buffers, for the time of a test.
@@ -28,31 +29,13 @@ func exhaust(t *testing.T, p *pool) {
 	p.put(small)
 }
 
-// pair gives both ends of a TCP connection.
-func pair(t *testing.T) (near, far *net.TCPConn) {
-	t.Helper()
-	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	if near, err = net.DialTCP("tcp", nil, l.Addr().(*net.TCPAddr)); err != nil { //nolint:forcetypeassert // of TCP
-		t.Fatal(err)
-	}
-	if far, err = l.AcceptTCP(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _ = near.Close(), far.Close() })
-	return near, far
-}
-
 // A reader looks at frames as a relay does: small and large ones in turn, some passed on from its own buffer. What waits to be
 // sent must not be in a buffer that was given back.
 func TestLargeFramesInSmallBuffers(t *testing.T) {
 	before := buffers.taken.Load()
 	exhaust(t, buffers)
-	in, from := pair(t)
-	to, out := pair(t)
+	in, from := wiretest.Connected(t)
+	to, out := wiretest.Connected(t)
 	sizes := []int{10, 5000, BufferSize, 1, 60_000, 30_000, smallBuffer, smallBuffer + 1, 200, BufferSize - 1, 7000, 7000, 100_000}
 	sent := make([][]byte, len(sizes))
 	source := rand.NewChaCha8([32]byte{1})
@@ -132,7 +115,7 @@ func TestManyBuffers(t *testing.T) {
 // What TLS makes of many pieces goes through small buffers too.
 func TestCoalescingInSmallBuffers(t *testing.T) {
 	exhaust(t, sealed)
-	near, far := pair(t)
+	near, far := wiretest.Connected(t)
 	c := newCoalescer(near, time.Minute)
 	c.begin()
 	sent := make([]byte, 20*16_406) // records with their overhead
