@@ -7,8 +7,6 @@ import (
 	"errors"
 	"io"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/flow"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/wire"
 )
@@ -17,34 +15,11 @@ import (
 func Copy(ctx context.Context, conn *flow.Conn, client, upstream wire.Stream, _ Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	group, ctx := errgroup.WithContext(ctx)
-	left := make(chan struct{}, 2)
-	direction := func(from, to wire.Stream) func() error {
-		return func() error {
-			err := protect(func() error { return copyBytes(from, to) })
-			left <- struct{}{}
-			return err
-		}
-	}
-	group.Go(direction(client, upstream))
-	group.Go(direction(upstream, client))
-	group.Go(func() error {
-		for range 2 {
-			select {
-			case <-left:
-			case <-ctx.Done():
-			}
-		}
-		_ = errors.Join(client.Close(), upstream.Close()) // what is lost by then, the other side knows
-		return nil
-	})
 	conn.OnDrain(func(string) { cancel(errDone) })
 	defer conn.Stop()
-	err := group.Wait()
-	if errors.Is(context.Cause(ctx), errDone) {
-		return nil
-	}
-	return err
+	end := func() { _ = errors.Join(client.Close(), upstream.Close()) } // what is lost by then, the other side knows
+	return both(ctx, cancel, end,
+		func() error { return copyBytes(client, upstream) }, func() error { return copyBytes(upstream, client) })
 }
 
 func copyBytes(from, to wire.Stream) error {

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/flow"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/protocol"
 	"github.com/cipherlane/cipherlane/keyservice/internal/sidecar/wire"
@@ -69,38 +67,18 @@ func (r *relay) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r.force = func() { cancel(errDone) }
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return protect(func() error { return r.sendAll(ctx) }) })
-	group.Go(func() error { return protect(func() error { return r.deliverAll(ctx) }) })
-	group.Go(func() error {
-		<-ctx.Done()
-		_ = r.client.Close()
-		_ = r.upstream.Close()
-		r.queue.close()
-		return context.Cause(ctx)
-	})
 	r.conn.OnDrain(func(string) { r.drain() })
 	defer r.conn.Stop()
-	err := group.Wait()
+	err := both(ctx, cancel, r.close, func() error { return r.sendAll(ctx) }, func() error { return r.deliverAll(ctx) })
 	r.requests.Close()
 	r.responses.Close()
-	if errors.Is(context.Cause(ctx), errDone) { // what failed afterwards failed because of the end
-		return nil
-	}
 	return err
 }
 
-// errDone ends the group without being an error.
-var errDone = errors.New("done")
-
-// protect ends one connection, not the program, when the code for it panics.
-func protect(do func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return do()
+// close closes both streams and wakes who waits for the queue.
+func (r *relay) close() {
+	_ = errors.Join(r.client.Close(), r.upstream.Close())
+	r.queue.close()
 }
 
 // drain stops reading requests at the end of a frame: one that is being read is still sent on.
