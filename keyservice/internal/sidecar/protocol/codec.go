@@ -12,6 +12,15 @@ import (
 // unsupportedVersion is what a broker answers to an ApiVersions that is newer than it knows, in the form of version 0.
 const unsupportedVersion = 35
 
+// UnsupportedVersion is that answer for the sidecar: the versions of ApiVersions itself are all that it says, and the client asks again (KIP-511).
+func UnsupportedVersion() *kmsg.ApiVersionsResponse {
+	itself := kmsg.NewApiVersionsResponseApiKey()
+	itself.ApiKey, itself.MaxVersion = apiVersions, known().highest[apiVersions]
+	r := kmsg.NewPtrApiVersionsResponse()
+	r.ErrorCode, r.ApiKeys = unsupportedVersion, []kmsg.ApiVersionsResponseApiKey{itself}
+	return r
+}
+
 // DecodeRequest reads the body of a request; byte slices in it alias p.
 func DecodeRequest(h Header, p []byte) (kmsg.Request, error) {
 	if err := checkShape(h.Key, h.Version, p, true); err != nil {

@@ -13,6 +13,9 @@ var (
 	ErrCut        = errors.New("the frame ends within its header")
 	ErrFrame      = errors.New("the length of a frame is out of range")
 	ErrUnknownAPI = errors.New("the API or its version is not one that the sidecar understands")
+
+	// ErrNewer is of an ApiVersions by a client that knows more of the protocol than the sidecar. To be answered with UnsupportedVersion.
+	ErrNewer = errors.New("the version of ApiVersions is newer than the sidecar")
 )
 
 // HeaderLimit is how many bytes a request's header, and what stands before acks in Produce, can have at most: two texts of 32,767
@@ -29,12 +32,15 @@ type Header struct {
 
 // ParseHeader reads the header at the beginning of a frame (after the length). p may be a prefix of the frame.
 //
-// Errors: ErrCut, ErrUnknownAPI.
+// Errors: ErrCut, ErrUnknownAPI; ErrNewer, with the header as far as its client id.
 func ParseHeader(p []byte) (Header, error) {
 	if len(p) < 8 {
 		return Header{}, ErrCut
 	}
 	h := Header{Key: int16At(p, 0), Version: int16At(p, 2), CorrelationID: int32At(p, 4)}
+	if h.Key == apiVersions && h.Version > known().highest[apiVersions] {
+		return h, fmt.Errorf("%w: version %d", ErrNewer, h.Version)
+	}
 	if !Understood(h.Key, h.Version) {
 		return h, fmt.Errorf("%w: key %d, version %d", ErrUnknownAPI, h.Key, h.Version)
 	}

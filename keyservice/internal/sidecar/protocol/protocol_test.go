@@ -56,6 +56,8 @@ func TestRefusedHeaders(t *testing.T) {
 		"an unknown version":      {change(2, 0x7f, 0xff), ErrUnknownAPI},
 		"a negative version":      {change(2, 0xff, 0xff), ErrUnknownAPI},
 		"SaslHandshake 0":         {change(0, 0, 17, 0, 0), ErrUnknownAPI},
+		"ApiVersions yet to come": {change(0, 0, 18, 0x7f, 0xff), ErrNewer},
+		"ApiVersions -1":          {change(0, 0, 18, 0xff, 0xff), ErrUnknownAPI},
 		"nothing":                 {nil, ErrCut},
 		"half a header":           {good[:7], ErrCut},
 		"a client id of 32 KiB":   {change(8, 0x7f, 0xff), ErrCut},

@@ -14,6 +14,9 @@ import (
 // send takes one request.
 func (r *relay) send(ctx context.Context, size int) error {
 	x, header, err := r.head(size)
+	if errors.Is(err, protocol.ErrNewer) {
+		return r.answerNewer(ctx, header, size)
+	}
 	if err != nil {
 		return err
 	}
@@ -30,6 +33,12 @@ func (r *relay) send(ctx context.Context, size int) error {
 		return err
 	}
 	return r.requests.CopyTo(r.toBroker, 4+size)
+}
+
+// answerNewer answers an ApiVersions of a version that is yet to come, as a broker does that is older than its client [CL-SDC-016].
+func (r *relay) answerNewer(ctx context.Context, h protocol.Header, size int) error {
+	x := &flow.Exchange{Conn: r.conn, Key: h.Key, CorrelationID: h.CorrelationID, Response: protocol.UnsupportedVersion()}
+	return errors.Join(r.requests.Skip(4+size), r.answer(ctx, x))
 }
 
 // head reads a request's header, and of Produce as far as acks.
