@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// [CL-ACC-013] A lease that ends while a Fetch waits stops its delivery; taking the grant away, or revoking, does the same to what comes next.
+// [CL-ACC-013] [CL-SDC-021] A lease that ends while a Fetch waits stops its delivery and ends the connection; taking the grant away, or revoking, does the same to what comes next.
 func testLeaseEndsDuringAFetch(t *testing.T, broker string) {
 	t.Helper()
 	g := startGuarded(t, broker, accessPolicy)
@@ -35,6 +35,7 @@ func testLeaseEndsDuringAFetch(t *testing.T, broker string) {
 	if n, err := readError(t, reader); n != 0 || !errors.Is(err, kerr.TopicAuthorizationFailed) {
 		t.Errorf("%d records, %v", n, err)
 	}
+	eventually(t, "the end of the connection", func() bool { return strings.Contains(g.get(t, "/metrics"), `reason="lease"} 1`) })
 	writer := g.as(t, "writer")
 	if err := write(t, writer, "fetched"); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -179,7 +180,7 @@ func hideRefused(x *flow.Exchange, r *kmsg.ApiVersionsResponse) {
 }
 
 // settle looks until everything is known, and sees that what is new is in the audit log before it is let through. What the key service
-// does not say is refused, and so is what cannot be recorded [CL-AUD-008].
+// does not say is refused, and so is what cannot be recorded [CL-AUD-008]. A connection that has lost all its rights ends, after the answer that says so.
 func (h *Handler) settle(ctx context.Context, x *flow.Exchange, c *conn, look func(*pass)) error {
 	k := knowledge{conn: c, later: later(kmsg.Key(x.Key)), asked: map[Check]answer{}, names: map[topicID]string{}}
 	for range maxLooks {
@@ -194,9 +195,30 @@ func (h *Handler) settle(ctx context.Context, x *flow.Exchange, c *conn, look fu
 			k.closed = true
 			look(k.newPass())
 		}
+		if c.lost(p.denied) {
+			x.Conn.Drain("lease")
+		}
 		return nil
 	}
 	return fmt.Errorf("%s: after %d looks it is not known what is allowed", kmsg.NameForKey(x.Key), maxLooks)
+}
+
+// lost tells whether something was refused that was used on this connection before, and nothing that was used holds any more.
+func (c *conn) lost(denied []Check) bool {
+	if len(denied) == 0 {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.ContainsFunc(denied, func(check Check) bool { return c.uses[check] != nil }) {
+		return false
+	}
+	for check := range c.uses {
+		if c.holder.holds(check) {
+			return false
+		}
+	}
+	return true
 }
 
 // knowledge is what was learnt for one request.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -101,6 +102,39 @@ func TestGrantsAndUsesAreRecorded(t *testing.T) {
 	h.Closed(client)
 	if text := lines(); !strings.Contains(text, `"action":"access-end","topic":"claims"`) || !strings.Contains(text, `"count":3`) || !strings.Contains(text, `"action":"connection-end"`) {
 		t.Error(text)
+	}
+}
+
+// [CL-SDC-021] A connection ends with the last lease of the rights that it has used, and not for a right that it never had.
+func TestConnectionsEndWithTheirLeases(t *testing.T) {
+	for name, after := range map[string]struct {
+		give Decision
+		err  error
+	}{"refused": {give: no}, "unsaid": {err: errors.New("away")}} {
+		c := &court{give: yes}
+		h, client, _ := guard(t, c)
+		h.leases.now = func() time.Duration {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return c.now
+		}
+		produceTo(t, h, client, "first")
+		c.at(yes.Expire / 10)
+		produceTo(t, h, client, "last")
+		c.set(after.give, after.err)
+		for _, step := range []struct {
+			now   time.Duration
+			topic string
+			ends  bool
+		}{{yes.Expire / 10, "never", false}, {yes.Expire, "first", false}, {yes.Expire, "never", false}, {yes.Expire + yes.Expire/10, "last", true}} {
+			c.at(step.now)
+			if x := produceTo(t, h, client, step.topic); !x.Answered() {
+				t.Fatalf("%s: %s passed at %s", name, step.topic, step.now)
+			}
+			if at, reason := client.End(); at.IsZero() == step.ends || step.ends && reason != "lease" {
+				t.Errorf("%s: %s refused at %s: ends at %s by %q", name, step.topic, step.now, at, reason)
+			}
+		}
 	}
 }
 

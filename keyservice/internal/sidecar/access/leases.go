@@ -151,6 +151,14 @@ func (h *holder) look(now time.Duration, c Check) answer {
 	return known
 }
 
+// holds tells whether a lease allows something now.
+func (h *holder) holds(c Check) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	l := h.leases[c]
+	return l != nil && l.Allowed && h.now() < l.expires
+}
+
 // left tells for how long a lease holds.
 func (h *holder) left(c Check) time.Duration {
 	h.mu.RLock()
