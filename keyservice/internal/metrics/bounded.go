@@ -4,35 +4,44 @@ package metrics
 
 import "sync"
 
-const (
-	// maxScopes are shown by name. Those that come later are one.
-	maxScopes = 1000
-	others    = "(others)" // no scope: a scope has no parentheses
-)
+// maxScopes are shown by name. Those that come later are one.
+const maxScopes = 1000
 
-// Bounded keeps the values of a label within a number. It is safe for concurrent use.
-type Bounded struct {
+// Others are all values that are not shown apart: no principal, scope or topic has parentheses.
+const Others = "(others)"
+
+// Bounded is a set of so many different values as come first. It is safe for concurrent use.
+type Bounded[T comparable] struct {
 	limit int
 	mu    sync.RWMutex
-	known map[string]bool
+	known map[T]bool
 }
 
-// NewBounded makes one that lets so many different values through.
-func NewBounded(limit int) *Bounded { return &Bounded{limit: limit, known: map[string]bool{}} }
+// NewBounded makes one that takes so many.
+func NewBounded[T comparable](limit int) *Bounded[T] {
+	return &Bounded[T]{limit: limit, known: map[T]bool{}}
+}
 
-// Label gives value itself, or others when there are too many.
-func (b *Bounded) Label(value string) string {
+// Takes tells whether a value is one of them.
+func (b *Bounded[T]) Takes(value T) bool {
 	b.mu.RLock()
 	known := b.known[value]
 	b.mu.RUnlock()
 	if known {
-		return value
+		return true
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.known) >= b.limit && !b.known[value] {
-		return others
+	if len(b.known) < b.limit {
+		b.known[value] = true
 	}
-	b.known[value] = true
-	return value
+	return b.known[value]
+}
+
+// Label gives the value itself if it is one of them, else Others.
+func Label(b *Bounded[string], value string) string {
+	if b.Takes(value) {
+		return value
+	}
+	return Others
 }

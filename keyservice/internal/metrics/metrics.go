@@ -33,14 +33,14 @@ type Metrics struct {
 	auditFail prometheus.Counter
 	reloads   *prometheus.CounterVec
 	throttled *prometheus.CounterVec
-	scopes    *Bounded
+	scopes    *Bounded[string]
 }
 
 // New makes a registry of its own, with the Go runtime and the process beside our own figures.
 func New() *Metrics {
 	m := &Metrics{
 		registry:  prometheus.NewRegistry(),
-		scopes:    NewBounded(maxScopes),
+		scopes:    NewBounded[string](maxScopes),
 		requests:  counter("requests_total", "Calls answered, by call and code (ok, or the code of the refusal).", "call", "code"),
 		released:  counter("keys_released_total", "Data keys given out.", "action", "scope"),
 		refused:   counter("kids_refused_total", "Kids refused inside an answer.", "code"),
@@ -89,7 +89,7 @@ func (m *Metrics) Answered(call string, code refusal.Code, took time.Duration) {
 
 // Released implements service.Meter.
 func (m *Metrics) Released(action policy.Action, scope string, keys int) {
-	m.released.WithLabelValues(string(action), m.scopes.Label(scope)).Add(float64(keys))
+	m.released.WithLabelValues(string(action), Label(m.scopes, scope)).Add(float64(keys))
 }
 
 // KidRefused implements service.Meter.
@@ -97,7 +97,7 @@ func (m *Metrics) KidRefused(code refusal.Code) { m.refused.WithLabelValues(stri
 
 // Encrypted implements service.Meter.
 func (m *Metrics) Encrypted(scope string, records, bytes int64) {
-	scope = m.scopes.Label(scope)
+	scope = Label(m.scopes, scope)
 	m.records.WithLabelValues(scope).Add(float64(records))
 	m.bytes.WithLabelValues(scope).Add(float64(bytes))
 }

@@ -14,14 +14,16 @@ import (
 
 const (
 	prefix    = "cipherlane_sidecar_"
-	maxLabels = 500 // different principals, and different names; those that come later are one
+	maxLabels = 500   // different principals, and different names; those that come later are one
+	maxPairs  = 2_000 // of a principal and a name; the names of those that come later are one
 )
 
 // Metrics counts what passes. Safe for concurrent use.
 type Metrics struct {
 	requests, uses, records, bytes, refusals *prometheus.CounterVec
 	registry                                 prometheus.Registerer
-	principals, names                        *metrics.Bounded
+	principals, names                        *metrics.Bounded[string]
+	pairs                                    *metrics.Bounded[[2]string]
 }
 
 // NewMetrics adds the figures to a registry.
@@ -35,28 +37,39 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		records:  counter("records_total", "Records written (write) and read (read).", "principal", "action", "topic"),
 		bytes:    counter("record_bytes_total", "Bytes of record batches written and read.", "principal", "action", "topic"),
 		refusals: counter("denials_total", "What was refused, by the code of the refusal.", "principal", "action", "name", "code"),
-		registry: registry, principals: metrics.NewBounded(maxLabels), names: metrics.NewBounded(maxLabels),
+		registry: registry, principals: metrics.NewBounded[string](maxLabels), names: metrics.NewBounded[string](maxLabels),
+		pairs: metrics.NewBounded[[2]string](maxPairs),
 	}
 	registry.MustRegister(m.requests, m.uses, m.records, m.bytes, m.refusals)
 	return m
 }
 
+// labels gives those of a principal and of the name of something that it uses.
+func (m *Metrics) labels(principal, name string) (string, string) {
+	principal, name = metrics.Label(m.principals, principal), metrics.Label(m.names, name)
+	if !m.pairs.Takes([2]string{principal, name}) {
+		return principal, metrics.Others
+	}
+	return principal, name
+}
+
 func (m *Metrics) requested(principal string, key int16, checks []Check) {
-	principal = m.principals.Label(principal)
-	m.requests.WithLabelValues(principal, kmsg.NameForKey(key)).Inc()
+	m.requests.WithLabelValues(metrics.Label(m.principals, principal), kmsg.NameForKey(key)).Inc()
 	for _, c := range checks {
-		m.uses.WithLabelValues(principal, string(c.Action), m.names.Label(c.Name)).Inc()
+		principal, name := m.labels(principal, c.Name)
+		m.uses.WithLabelValues(principal, string(c.Action), name).Inc()
 	}
 }
 
 func (m *Metrics) moved(principal string, action policy.Action, topic string, records, bytes int64) {
-	principal, topic = m.principals.Label(principal), m.names.Label(topic)
+	principal, topic = m.labels(principal, topic)
 	m.records.WithLabelValues(principal, string(action), topic).Add(float64(records))
 	m.bytes.WithLabelValues(principal, string(action), topic).Add(float64(bytes))
 }
 
 func (m *Metrics) denied(principal string, c Check, code string) {
-	m.refusals.WithLabelValues(m.principals.Label(principal), string(c.Action), m.names.Label(c.Name), code).Inc()
+	principal, name := m.labels(principal, c.Name)
+	m.refusals.WithLabelValues(principal, string(c.Action), name, code).Inc()
 }
 
 // watch adds what is asked of the journal when it is read.
@@ -78,12 +91,12 @@ func (r *remaining) Collect(out chan<- prometheus.Metric) {
 	m := r.journal.metrics
 	leases, certificates := map[[3]string]float64{}, map[string]float64{}
 	for _, c := range r.journal.connections() {
-		principal := m.principals.Label(c.subject.Principal)
 		if !c.ends.IsZero() {
-			least(certificates, principal, time.Until(c.ends).Seconds())
+			least(certificates, metrics.Label(m.principals, c.subject.Principal), time.Until(c.ends).Seconds())
 		}
 		for check := range c.snapshot() {
-			least(leases, [3]string{principal, string(check.Action), m.names.Label(check.Name)}, c.holder.left(check).Seconds())
+			principal, name := m.labels(c.subject.Principal, check.Name)
+			least(leases, [3]string{principal, string(check.Action), name}, c.holder.left(check).Seconds())
 		}
 	}
 	for k, left := range leases {

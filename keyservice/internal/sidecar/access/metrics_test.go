@@ -37,3 +37,31 @@ func TestMetricsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// Nor do all pairs of principals and topics: of those beyond the bound the principal is still told.
+func TestPairsAreBounded(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := NewMetrics(registry)
+	const principals, topics = 100, 3 * maxPairs / 100
+	for i := range principals * topics {
+		m.moved(fmt.Sprint("principal-", i%principals), policy.ActionWrite, fmt.Sprint("topic-", i/principals), 1, 1)
+	}
+	families, err := registry.Gather()
+	if err != nil || len(families) != 2 {
+		t.Fatal(families, err)
+	}
+	for _, family := range families {
+		of := map[string]float64{}
+		for _, one := range family.Metric {
+			of[one.Label[1].GetValue()] += one.GetCounter().GetValue()
+		}
+		if n := len(family.Metric); n != maxPairs+principals {
+			t.Errorf("%s has %d series", family.GetName(), n)
+		}
+		for i := range principals {
+			if name := fmt.Sprint("principal-", i); of[name] != topics {
+				t.Errorf("%s counts %v of %d of %s", family.GetName(), of[name], topics, name)
+			}
+		}
+	}
+}
