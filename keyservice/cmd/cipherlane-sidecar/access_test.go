@@ -201,6 +201,7 @@ func TestBehindAGuardingSidecar(t *testing.T) {
 		{"a key service on Vault", testAccessOnVault},
 		{"topic ids that are new", testNewTopicIDs},
 		{"no acknowledgement", testAccessWithoutAcknowledgement},
+		{"share groups", testShareGroups},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, broker) })
 	}

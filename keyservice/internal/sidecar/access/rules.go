@@ -72,9 +72,12 @@ var rules = map[kmsg.Key]rule{
 		func(_ *kmsg.StreamsGroupHeartbeatRequest, r *kmsg.StreamsGroupHeartbeatResponse, code int16) {
 			r.ErrorCode = code
 		}),
-	kmsg.ShareFetch:       judge(shareFetch),
-	kmsg.ShareAcknowledge: judge(shareAcknowledge),
-	kmsg.ListGroups:       filter(shownGroups),
+	kmsg.ShareFetch:                judge(shareFetch),
+	kmsg.ShareAcknowledge:          judge(shareAcknowledge),
+	kmsg.DescribeShareGroupOffsets: judge(describeShareGroupOffsets),
+	kmsg.AlterShareGroupOffsets:    judge(alterShareGroupOffsets),
+	kmsg.DeleteShareGroupOffsets:   judge(deleteShareGroupOffsets),
+	kmsg.ListGroups:                filter(shownGroups),
 	kmsg.DescribeGroups: listed(
 		func(q *kmsg.DescribeGroupsRequest) []string { return q.Groups },
 		func(q *kmsg.DescribeGroupsRequest, left []string) *kmsg.DescribeGroupsRequest {
@@ -219,8 +222,7 @@ var rules = map[kmsg.Key]rule{
 	kmsg.CreateDelegationToken: {}, kmsg.RenewDelegationToken: {}, kmsg.ExpireDelegationToken: {}, kmsg.DescribeDelegationToken: {},
 
 	// Refused until somebody needs them.
-	kmsg.AlterReplicaLogDirs: {}, kmsg.DescribeShareGroupOffsets: {}, kmsg.AlterShareGroupOffsets: {}, kmsg.DeleteShareGroupOffsets: {},
-	kmsg.StreamsGroupTopologyDescriptionUpdate: {},
+	kmsg.AlterReplicaLogDirs: {}, kmsg.StreamsGroupTopologyDescriptionUpdate: {},
 }
 
 // clusterOnly is a rule for requests that need the action cluster.
