@@ -1,6 +1,5 @@
 package dev.cipherlane.benchmarks;
 
-import dev.cipherlane.transport.engine.EngineFactories;
 import dev.cipherlane.transport.engine.EngineKind;
 import dev.cipherlane.transport.engine.KeyFiles;
 import java.nio.file.Path;
@@ -26,7 +25,10 @@ enum TransportRow implements Labelled {
   WILDFLY(
       "security.providers=dev.cipherlane.benchmarks.WildflyProvider,ssl.provider=wildfly"
           + ",ssl.protocol=openssl.TLS,ssl.cipher.suites=TLS_AES_256_GCM_SHA384"),
-  /** {@code cipherlane.tls.engine=auto}, or the kind that the property {@code engine} names. */
+  /**
+   * What users have, {@code cipherlane.tls.engine=auto}, or the kind that the property {@code
+   * engine} names.
+   */
   CIPHERLANE_TLS(cipherlane(System.getProperty("engine", "auto"))),
   /** {@code cipherlane.tls.engine=jdk}. */
   CIPHERLANE_JDK(cipherlane("jdk"));
@@ -46,7 +48,7 @@ enum TransportRow implements Labelled {
   }
 
   private static String cipherlane(String engine) {
-    return FACTORY + "=" + EngineFactories.of(EngineKind.of(engine));
+    return FACTORY + "=" + PemEngineFactory.of(EngineKind.of(engine));
   }
 
   /** The first, which is the baseline, and those that the property {@code row} leaves and work. */
