@@ -229,6 +229,7 @@ func testAccess(t *testing.T, broker string) {
 	g.mixed(t)
 	g.groups(t)
 	g.recorded(t)
+	g.reported(t)
 }
 
 // mixed sees that one request with good and bad topics is answered for each, and lists show only what may be seen.

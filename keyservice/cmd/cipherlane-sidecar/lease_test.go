@@ -137,32 +137,72 @@ func testWindowEnds(t *testing.T, broker string) {
 	}
 }
 
-// [CL-POL-014] The policy changes again and again while records flow; nothing is lost, and nothing passes that is never granted.
+// [CL-POL-014] [CL-ACC-013] The policy changes again and again while records flow: a right is taken away and given back, and nothing else is lost,
+// and nothing passes that is not granted.
 func testPolicyReloadedWhileBusy(t *testing.T, broker string) {
 	t.Helper()
 	g := startGuarded(t, broker, accessPolicy)
-	writer, stranger := g.as(t, "writer"), g.as(t, "writer")
-	done := make(chan error, 1)
-	go func() {
-		var failed error
-		for i := range 300 {
-			if err := writer.ProduceSync(t.Context(), &kgo.Record{Topic: "busy", Value: fmt.Append(nil, i)}).FirstErr(); err != nil {
-				failed = errors.Join(failed, err)
-			}
-			time.Sleep(10 * time.Millisecond)
+	stop := g.keepBusy(t)
+	other, accepted, before := g.as(t, "writer"), 0, stored(t, g.broker, "mixed")
+	try := func() error {
+		err := write(t, other, "mixed")
+		switch {
+		case err == nil:
+			accepted++
+		case !errors.Is(err, kerr.TopicAuthorizationFailed):
+			t.Fatal(err)
 		}
-		done <- failed
-	}()
+		return err
+	}
 	for i := range 2 {
-		g.replacePolicy(t, accessPolicy+fmt.Sprintf("# %d\n", i))
-		if err := write(t, stranger, "other"); !errors.Is(err, kerr.TopicAuthorizationFailed) {
+		eventually(t, "the right", func() bool { return try() == nil })
+		g.replacePolicy(t, strings.Replace(accessPolicy, "[write, transaction], topics: [open, mixed, ", "[write, transaction], topics: [open, ", 1))
+		eventually(t, "the end of the right", func() bool { return try() != nil })
+		for range 5 {
+			if try() == nil {
+				t.Error("a right that was taken away is back")
+			}
+		}
+		if err := write(t, other, "other"); !errors.Is(err, kerr.TopicAuthorizationFailed) {
 			t.Error(err)
 		}
+		g.replacePolicy(t, accessPolicy+fmt.Sprintf("# %d\n", i))
 	}
-	if err := <-done; err != nil {
-		t.Error(err)
+	eventually(t, "the right, at the end", func() bool { return try() == nil })
+	if n := stored(t, g.broker, "mixed") - before; n != accepted {
+		t.Errorf("%d records are stored, %d were accepted", n, accepted)
 	}
-	if n := len(consume(t, kafkaClient(t, g.broker, kgo.ConsumeTopics("busy"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())), 300)); n != 300 {
+	busy := stop()
+	if n := len(consume(t, kafkaClient(t, g.broker, kgo.ConsumeTopics("busy"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())), busy)); n != busy {
 		t.Error(n)
+	}
+}
+
+// keepBusy writes to the topic busy, 300 records at least, until stop is called: that fails the test if one was not accepted, and tells how many there
+// were.
+func (g *guarded) keepBusy(t *testing.T) (stop func() int) {
+	t.Helper()
+	writer, enough, done := g.as(t, "writer"), make(chan struct{}), make(chan int)
+	go func() {
+		defer close(done)
+		for i := 0; ; i++ {
+			select {
+			case <-enough:
+				if i >= 300 {
+					done <- i
+					return
+				}
+			case <-t.Context().Done():
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+			if err := writer.ProduceSync(t.Context(), &kgo.Record{Topic: "busy", Value: fmt.Append(nil, i)}).FirstErr(); err != nil && t.Context().Err() == nil {
+				t.Errorf("record %d: %v", i, err)
+			}
+		}
+	}()
+	return func() int {
+		close(enough)
+		return <-done
 	}
 }
