@@ -91,6 +91,7 @@ func TestCluster(t *testing.T) {
 	t.Run("transactions", func(t *testing.T) { transactions(t, p) })
 	t.Run("java", func(t *testing.T) { javaClients(t, p) })
 	t.Run("librdkafka", func(t *testing.T) { kcat(t, p) })
+	t.Run("peers stop for a while", func(t *testing.T) { peersStop(t, pki, brokers) })
 	t.Run("leaders move and brokers restart", func(t *testing.T) { leadersMove(t, p, brokers) })
 	t.Run("a broker is forgotten", func(t *testing.T) { forgotten(t, pki, p, brokers) })
 	t.Run("a sidecar restarts under load", func(t *testing.T) { sidecarRestarts(t, pki, brokers.Bootstrap) })
@@ -179,7 +180,13 @@ func transactions(t *testing.T, p pair) {
 // load produces with idempotence until stop is called, and gives the values that were acknowledged.
 func load(t *testing.T, bootstrap, topic string) (stop func() map[string]bool) {
 	t.Helper()
-	c := kafkaClient(t, bootstrap, kgo.DefaultProduceTopic(topic), kgo.RecordRetries(1000), kgo.ProducerLinger(time.Millisecond))
+	return loadWith(t, bootstrap, topic, nil)
+}
+
+// loadWith does so with options, and headers for every record.
+func loadWith(t *testing.T, bootstrap, topic string, headers []kgo.RecordHeader, options ...kgo.Opt) (stop func() map[string]bool) {
+	t.Helper()
+	c := kafkaClient(t, bootstrap, append(options, kgo.DefaultProduceTopic(topic), kgo.RecordRetries(1000), kgo.ProducerLinger(time.Millisecond))...)
 	ctx, cancel := context.WithCancel(t.Context())
 	acknowledged, done := map[string]bool{}, make(chan struct{})
 	var mu sync.Mutex
@@ -187,7 +194,7 @@ func load(t *testing.T, bootstrap, topic string) (stop func() map[string]bool) {
 		defer close(done)
 		for i := 0; ctx.Err() == nil; i++ {
 			value := fmt.Sprintf("load-%d", i)
-			c.Produce(t.Context(), kgo.StringRecord(value), func(_ *kgo.Record, err error) {
+			c.Produce(t.Context(), &kgo.Record{Value: []byte(value), Headers: headers}, func(_ *kgo.Record, err error) {
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {
