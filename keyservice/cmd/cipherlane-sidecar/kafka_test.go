@@ -180,11 +180,11 @@ func transactions(t *testing.T, p pair) {
 // load produces with idempotence until stop is called, and gives the values that were acknowledged.
 func load(t *testing.T, bootstrap, topic string) (stop func() map[string]bool) {
 	t.Helper()
-	return loadWith(t, bootstrap, topic, nil)
+	return loadWith(t, bootstrap, topic, time.Millisecond, nil)
 }
 
-// loadWith does so with options, and headers for every record.
-func loadWith(t *testing.T, bootstrap, topic string, headers []kgo.RecordHeader, options ...kgo.Opt) (stop func() map[string]bool) {
+// loadWith does so with a pause after each record, which has headers, and with options.
+func loadWith(t *testing.T, bootstrap, topic string, pause time.Duration, headers []kgo.RecordHeader, options ...kgo.Opt) (stop func() map[string]bool) {
 	t.Helper()
 	c := kafkaClient(t, bootstrap, append(options, kgo.DefaultProduceTopic(topic), kgo.RecordRetries(1000), kgo.ProducerLinger(time.Millisecond))...)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -201,7 +201,7 @@ func loadWith(t *testing.T, bootstrap, topic string, headers []kgo.RecordHeader,
 					acknowledged[value] = true
 				}
 			})
-			time.Sleep(time.Millisecond)
+			time.Sleep(pause)
 		}
 	}()
 	return func() map[string]bool {
