@@ -60,8 +60,8 @@ def error_code(code: str) -> ErrorCode:
     return next(known for known in ErrorCode if known.code == code)
 
 
-def eventually(condition: Callable[[], object]) -> None:
-    until = time.monotonic() + 10
+def eventually(condition: Callable[[], object], seconds: float = 10) -> None:
+    until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, "it did not happen"
         time.sleep(0.002)

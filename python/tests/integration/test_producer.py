@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Optional
 
 import confluent_kafka
@@ -13,6 +19,7 @@ from confluent_kafka import KafkaException
 from cipherlane import EncryptionError
 from cipherlane.confluent import ConfigurationError, Consumer, Producer
 from processes import Cluster, Service, closing, group_settings, poll_all, start_service
+from support import eventually
 
 
 def producer_for(cluster: Cluster, service: Service, more: Any = None, principal: str = "producer") -> Producer:
@@ -251,3 +258,36 @@ def test_workers_forked_before_their_first_record_repeat_no_nonce(cluster: Clust
     nonces = [message.value()[20:44] for message in stored(cluster, topic, 250)]
     assert len(set(nonces)) == 250
     assert len({nonce[:20] for nonce in nonces}) == 5
+
+
+def asked(path: Path) -> dict[str, Any]:
+    """What one worker answers at a socket."""
+    with closing(socket.socket(socket.AF_UNIX)) as connection:
+        connection.settimeout(30)
+        connection.connect(str(path))
+        connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        with connection.makefile("rb") as answer:
+            head, _, body = answer.read().partition(b"\r\n\r\n")
+    assert b" 200 " in head.splitlines()[0]
+    return dict(json.loads(body))
+
+
+def test_gunicorns_workers_repeat_no_nonce(service: Service, tmp_path: Path) -> None:
+    """CL-ENV-035: with the application loaded, and its encryptor used, before the workers are forked."""
+    path = tmp_path / "http"
+    command = ["-m", "gunicorn", "--preload", "--workers", "4", "--bind", f"unix:{path}", "prefork_application"]
+    tests = str(Path(__file__).parents[1])
+    settings = {"PYTHONPATH": tests, "PREFORK_SETTINGS": json.dumps(service.settings("producer"))}
+    server = subprocess.Popen([sys.executable, *command], env={**os.environ, **settings}, cwd=tmp_path)
+    try:
+        eventually(lambda: path.exists() or server.poll() is not None, 30)
+        with ThreadPoolExecutor(4) as clients:
+            answers = list(clients.map(asked, [path] * 60))
+    finally:
+        server.terminate()
+        server.wait(30)
+    workers = {answer["pid"] for answer in answers}
+    nonces = [nonce for answer in answers for nonce in answer["nonces"]] + [answers[0]["parent"]]
+    assert len(workers) == 4
+    assert len(set(nonces)) == 60 * 50 + 1
+    assert len({nonce[:40] for nonce in nonces}) == 5

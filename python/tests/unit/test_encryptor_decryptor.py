@@ -42,6 +42,7 @@ def test_sessions_end_with_their_lease_and_their_time() -> None:
     assert third[:16] != first[:16]
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("action", ["fork", "spawn"])
 def test_an_encryptor_that_is_inherited_by_a_child(action: str) -> None:
     """CL-ENV-035, CL-KEY-015: a forked child gets keys and nonces of its own; a spawned one cannot be given any."""
@@ -101,7 +102,6 @@ def encrypt_in_child(encryptor: Encryptor, source: MemorySource, sink: Any) -> N
     sink.send(([encryptor.encrypt("t", b"x") for _ in range(100)], len(source.asked), bytes(inherited._key)))
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("value", ["text", bytearray(b"x"), memoryview(b"x"), 5])
 def test_only_bytes_are_encrypted_and_decrypted(value: Any) -> None:
     """CL-KAF-005."""

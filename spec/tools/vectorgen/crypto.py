@@ -1,7 +1,7 @@
 """The cryptography of envelope.md, from the primitives of pyca/cryptography.
 
-XAES-256-GCM is written as C2SP describes it, through CMAC-AES-256, so that it shares nothing with Tink (which check.py
-compares it with) nor with the SDKs (which work with the bare block cipher).
+XAES-256-GCM is written as C2SP describes it, through CMAC-AES-256. It shares nothing with Tink, which check.py compares
+it with, nor with the SDKs, but for the one in Python: that has the same CMAC and AES-GCM of pyca/cryptography.
 """
 
 import hashlib
