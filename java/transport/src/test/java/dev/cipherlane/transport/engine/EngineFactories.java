@@ -1,8 +1,8 @@
 package dev.cipherlane.transport.engine;
 
 /**
- * A factory for each kind of engine, for brokers of tests and benchmarks: Kafka has only settings
- * of its own differ from listener to listener, and {@value EngineKind#SETTING} is none of them.
+ * A factory for each kind of engine, for brokers of tests: Kafka has only settings of its own
+ * differ from listener to listener, and {@value EngineKind#SETTING} is none of them.
  */
 public final class EngineFactories {
   private EngineFactories() {}
