@@ -6,8 +6,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -79,12 +82,33 @@ func start(t *testing.T, cmd *exec.Cmd, ready any) *child {
 	return c
 }
 
-// Signal sends the child a signal.
+// Signal sends the child a signal. After SIGSTOP it waits until all its threads have stopped: until then some of them go on.
 func (c *child) Signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
 	if err := c.cmd.Process.Signal(s); err != nil {
 		t.Fatal(err)
 	}
+	for until := time.Now().Add(10 * time.Second); s == syscall.SIGSTOP && !c.stopped(t); time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("the child did not stop")
+		}
+	}
+}
+
+// stopped tells whether no thread runs: the letter behind the name, in parentheses, is T then (proc(5)).
+func (c *child) stopped(t *testing.T) bool {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", c.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thread := range threads {
+		text, err := os.ReadFile(thread) // #nosec G304 -- of our own child
+		if err != nil || !bytes.Contains(text, []byte(") T ")) {
+			return false
+		}
+	}
+	return len(threads) > 0
 }
 
 // Kill ends it as a power cut would, and waits until it is gone.
