@@ -55,6 +55,7 @@ class Parties:
         command = [str(TOOL), "token", "create", f"{DOMAIN}{name}", "--json", "--config", str(self.operator)]
         answer = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
         path = self.folder / file
+        path.touch(mode=0o600)
         path.write_text(str(json.loads(answer)["token"]))
         return path
 
