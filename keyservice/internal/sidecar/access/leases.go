@@ -17,6 +17,7 @@ import (
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/keys"
 	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
+	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
 )
 
 const (
@@ -92,6 +93,7 @@ type holder struct {
 
 	mu     sync.RWMutex
 	leases map[Check]*lease
+	why    string // the code of spec/errors.md for what has no lease
 
 	asking  sync.Mutex // one question at a time: who waits finds the answer
 	failed  error      // of the last question; under asking
@@ -106,7 +108,10 @@ func (l *Leases) take(s Subject) *holder {
 	id := s.id()
 	h := l.all[id]
 	if h == nil {
-		h = &holder{Leases: l, subject: s, id: id, leases: map[Check]*lease{}}
+		h = &holder{Leases: l, subject: s, id: id, leases: map[Check]*lease{}, why: string(refusal.Unavailable)}
+		if s.Principal == "" {
+			h.why = string(refusal.Unauthenticated)
+		}
 		l.all[id] = h
 	}
 	h.users++
@@ -176,7 +181,18 @@ func (h *holder) codeOf(c Check) string {
 	if l := h.leases[c]; l != nil && !l.Allowed && h.now() < l.expires {
 		return l.Code
 	}
-	return "key-service-unavailable"
+	return h.why
+}
+
+// fail keeps why there is no decision.
+func (h *holder) fail(err error) {
+	code := refusal.Unavailable
+	if known, ok := errors.AsType[*refusal.Error](err); ok {
+		code = known.Code
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.why = string(code)
 }
 
 var errNobody = errors.New("it is not known who this is")
@@ -199,6 +215,7 @@ func (h *holder) ask(ctx context.Context, checks []Check) (began []Check, err er
 		given, err := h.question(ctx, batch)
 		if err != nil {
 			h.failed, h.silent = err, h.now()+jitter(pause)
+			h.fail(err)
 			h.log.Warn("the key service does not say what is allowed, so it is refused", "principal", h.subject.Principal, "error", err)
 			return began, err
 		}

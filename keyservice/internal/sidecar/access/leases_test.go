@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/policy"
+	"github.com/cipherlane/cipherlane/keyservice/internal/refusal"
 )
 
 // court decides as the test says, at the time of the test.
@@ -145,8 +146,8 @@ func TestRenewal(t *testing.T) {
 
 // [CL-ACC-012] Nobody, too few decisions, and a flood of names.
 func TestHolderFailsClosed(t *testing.T) {
-	if h := newHolder(&court{give: yes}, ""); h.decide(t) != unknown {
-		t.Error("nobody is allowed")
+	if h := newHolder(&court{give: yes}, ""); h.decide(t) != unknown || h.codeOf(claim) != "unauthenticated" {
+		t.Error("nobody is allowed, or for another reason:", h.codeOf(claim))
 	}
 	if h := newHolder(&court{give: yes, short: true}, "p"); h.decide(t) != unknown {
 		t.Error("a decision too few")
@@ -166,6 +167,23 @@ func TestHolderFailsClosed(t *testing.T) {
 	}
 	if began, _ := h.ask(t.Context(), []Check{claim, claim}); len(began) == 0 || h.decide(t) != allowed {
 		t.Error("full")
+	}
+}
+
+// [CL-AUD-009] What is refused without a decision has the code of what kept the key service from deciding.
+func TestWhyThereIsNoDecision(t *testing.T) {
+	for code, err := range map[string]error{
+		"key-service-unavailable": &refusal.Error{Code: refusal.Unavailable},
+		"audit-unavailable":       fmt.Errorf("asked: %w", &refusal.Error{Code: refusal.AuditUnavailable}),
+		"not-authorized":          &refusal.Error{Code: refusal.NotAuthorized}, // the sidecar itself
+		"key-service-bad-answer":  &refusal.Error{Code: "key-service-bad-answer"},
+	} {
+		c := &court{}
+		c.set(Decision{}, err)
+		h := newHolder(c, "p")
+		if h.decide(t) != unknown || h.codeOf(claim) != code {
+			t.Error(code, "is told as", h.codeOf(claim))
+		}
 	}
 }
 
