@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"image/color"
+	"image/png"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -84,29 +86,82 @@ func TestPageInABrowser(t *testing.T) {
 	if a := k.post(t, "operator", "/v1/sidecars", aReport); a.Status != http.StatusOK {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
-	to, err := url.Parse(k.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := httputil.NewSingleHostReverseProxy(to) // shows the operator's certificate, which a browser would ask its user for
-	proxy.Transport = &http.Transport{TLSClientConfig: k.tlsConfig(t, "operator")}
-	front := httptest.NewServer(proxy)
-	defer front.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	k.encryptionKey(t, "claims")
+	address := k.front(t) + "/ui"
 	picture := filepath.Join(t.TempDir(), "page.png")
 	if keep := os.Getenv("CIPHERLANE_PICTURE"); keep != "" {
 		picture = keep
 	}
-	flags := []string{
-		"--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--user-data-dir=" + t.TempDir(), "--window-size=1400,900",
-		"--virtual-time-budget=2000", "--enable-logging=stderr",
+	browse(t, browser, "--screenshot="+picture, address)
+	shows(t, picture, "denials", color.RGBA{R: 0xc0, G: 0x39, B: 0x2b, A: 255})
+	shows(t, picture, "encrypting", color.RGBA{R: 0xb9, G: 0x77, B: 0x0e, A: 255})
+	shows(t, picture, "reading", color.RGBA{R: 0x1e, G: 0x84, B: 0x49, A: 255})
+	document := browse(t, browser, "--dump-dom", address)
+	for _, part := range []string{"<h1>Cipherlane</h1>", "<td>" + consumer + "</td>", "<td>" + producer + "</td>", "not-authorized", "&lt;script&gt;alert(1)", "</html>"} {
+		if !strings.Contains(document, part) {
+			t.Errorf("no %q in the browser's document\n%s", part, document)
+		}
 	}
-	said, err := exec.CommandContext(ctx, browser, append(flags, "--screenshot="+picture, front.URL+"/ui")...).CombinedOutput()
-	if size, missing := os.Stat(picture); err != nil || missing != nil || size.Size() < 20_000 {
-		t.Fatalf("%v %v\n%s", err, missing, said)
+	if strings.Contains(document, "<script") {
+		t.Errorf("what a client calls itself became a script\n%s", document)
 	}
-	if strings.Contains(string(said), "Content Security Policy") || strings.Contains(string(said), "Refused to") {
-		t.Errorf("the browser refuses a part of the page: %s", said)
+}
+
+// front is an address for a browser, which would ask its user for a certificate: it shows the operator's.
+func (k *keyService) front(t *testing.T) string {
+	t.Helper()
+	to, err := url.Parse(k.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.Transport = &http.Transport{TLSClientConfig: k.tlsConfig(t, "operator")}
+	front := httptest.NewServer(proxy)
+	t.Cleanup(front.Close)
+	return front.URL
+}
+
+// browse opens an address without a window, and gives what the browser prints. It must not complain of the page.
+func browse(t *testing.T, browser, do, address string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, browser, // #nosec G204 -- of this test
+		"--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--user-data-dir="+t.TempDir(),
+		"--window-size=1400,900", "--virtual-time-budget=2000", "--enable-logging=stderr", do, address)
+	var said strings.Builder
+	cmd.Stderr = &said
+	printed, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	if strings.Contains(said.String(), "Content Security Policy") || strings.Contains(said.String(), "Refused to") {
+		t.Errorf("the browser refuses a part of the page: %s", said.String())
+	}
+	return string(printed)
+}
+
+// shows looks for a colour that only the page's style gives.
+func shows(t *testing.T, picture, what string, want color.RGBA) {
+	t.Helper()
+	file, err := os.Open(picture) // #nosec G304 -- of this test
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	page, err := png.Decode(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for y := page.Bounds().Min.Y; y < page.Bounds().Max.Y; y++ {
+		for x := page.Bounds().Min.X; x < page.Bounds().Max.X; x++ {
+			if color.RGBAModel.Convert(page.At(x, y)) == want {
+				found++
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("%s: %d points of its colour", what, found)
 	}
 }
