@@ -26,7 +26,7 @@ type bench struct {
 // result is one run.
 type result struct {
 	client, proxies, broker time.Duration // of CPU
-	records                 int
+	records, size           int
 	load                    outcome
 	allocated               float64 // bytes, by our own sidecars
 }
@@ -85,7 +85,7 @@ func (b *bench) interleaved(name string, clients map[string]*client, warmUps, re
 
 func (b *bench) once(r *row, c *client, records, size int, rate ...int) result {
 	before := b.counts(r, c)
-	one := result{records: records, load: c.run(records, size, rate...)}
+	one := result{records: records, size: size, load: c.run(records, size, rate...)}
 	after := b.counts(r, c)
 	one.client, one.proxies, one.broker = after.client-before.client, after.proxies-before.proxies, after.broker-before.broker
 	one.allocated = after.allocated - before.allocated
@@ -109,10 +109,21 @@ func (b *bench) reportCase(name string, all map[string][]result) {
 		cpu := seriesOf(all[r.name], result.cpu)
 		one := cpu.Row(name, r.name, "")
 		one.Figures = b.figures(r, all[r.name])
+		compareProxies(one.Figures, r, all)
 		if r.name != baselineRow && len(baseline) > 0 {
 			one.Baseline, one.Ratio = baselineRow, cpu.Ratio(baseline)
 		}
 		b.report.Add(one)
+	}
+}
+
+// compareProxies adds what the proxies of a row take of what those of its peers take, where both were measured.
+func compareProxies(figures map[string]float64, r *row, all map[string][]result) {
+	proxies := func(one result) float64 { return one.micros(one.proxies) }
+	for _, peer := range peerRows {
+		if len(r.proxies) > 0 && r.name != peer && len(all[peer]) > 0 {
+			figures["proxies_of_"+peer] = rig.Round(seriesOf(all[r.name], proxies).Ratio(seriesOf(all[peer], proxies)))
+		}
 	}
 }
 
@@ -125,6 +136,7 @@ func (b *bench) figures(r *row, all []result) map[string]float64 {
 		"p50_ms":             median(func(r result) float64 { return r.load.p50 }),
 		"p99_ms":             median(func(r result) float64 { return r.load.p99 }),
 	}
+	figures["cpu_us_per_mb"] = median(func(r result) float64 { return r.cpu() * 1e6 / float64(r.size) })
 	if len(r.proxies) > 0 {
 		figures["proxies"] = median(func(r result) float64 { return r.micros(r.proxies) })
 		for _, pid := range r.proxies {

@@ -74,6 +74,9 @@ var makers = map[string]maker{
 }
 
 // order is that of the report.
+// peerRows are proxies of others whose cost ours is held against.
+var peerRows = []string{"ghostunnel", "envoy"}
+
 var order = []string{plaintextRow, baselineRow, shimRow, "sidecar-pair", "sidecar-direct", "sidecar-tunnel", "envoy", "ghostunnel", "haproxy"}
 
 func jdkTLS(w *way, r *row) error {
