@@ -3,6 +3,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -349,11 +350,11 @@ func (g *guarded) recorded(t *testing.T) {
 // [CL-ACC-014] [CL-ACC-015] On loopback a client is the process that it is: this one may write, another program is nobody.
 func testLocalProcesses(t *testing.T, broker string) {
 	t.Helper()
-	g := startGuarded(t, broker, accessPolicy)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
+	g := startGuarded(t, broker, strings.Replace(accessPolicy, "[other]", "[other, by-hash, by-other-hash, by-label, by-other-label]", 1)+conditions(t, self))
 	brokerSide := testservice.StartSidecar(t, fmt.Sprintf("side: broker\nkafka: {listen: '127.0.0.1:0', upstream: ['%s'], brokers: {base_port: %d}}\nadmin_listen: 127.0.0.1:0\n%s",
 		broker, freeRange(t, 3), tlsPart(t, g.PKI, "broker-side")))
 	own, log := g.issue(t, "sidecar"), filepath.Join(t.TempDir(), "local.jsonl")
@@ -363,6 +364,16 @@ func testLocalProcesses(t *testing.T, broker string) {
 	if err := write(t, kafkaClient(t, local.Listeners["kafka"], kgo.RecordRetries(2)), "open"); err != nil {
 		t.Errorf("%v; %s", err, local.Log)
 	}
+	t.Run("conditions on the program and the labels", func(t *testing.T) {
+		c := kafkaClient(t, local.Listeners["kafka"], kgo.RecordRetries(2), kgo.AllowAutoTopicCreation())
+		for topic, want := range map[string]error{
+			"by-hash": nil, "by-label": nil, "by-other-hash": kerr.TopicAuthorizationFailed, "by-other-label": kerr.TopicAuthorizationFailed,
+		} {
+			if err := write(t, c, topic); !errors.Is(err, want) {
+				t.Errorf("%s: %v", topic, err)
+			}
+		}
+	})
 	t.Run("a process that nobody knows", func(t *testing.T) {
 		cmd := exec.CommandContext(within(t, 20*time.Second), testservice.Installed(t, "kcat"), // #nosec G204 -- of this test
 			"-b", local.Listeners["kafka"], "-P", "-t", "open", "-X", "message.timeout.ms=5000")
@@ -373,9 +384,35 @@ func testLocalProcesses(t *testing.T, broker string) {
 	})
 	consoleTools(t, local.Listeners["kafka"])
 	text, err := os.ReadFile(log)
-	if err != nil || !strings.Contains(string(text), `"executable":"`+self+`"`) || !strings.Contains(string(text), `"labels":{"HOME":`) {
-		t.Errorf("%v %s", err, text)
+	for _, part := range []string{`"executable":"` + self + `"`, `"labels":{"HOME":`, `"outcome":"refused","code":"unauthenticated"`} {
+		if err != nil || !strings.Contains(string(text), part) {
+			t.Errorf("no %s: %v %s", part, err, text)
+		}
 	}
+}
+
+// conditions are grants to the writer for programs and labels, two that hold and two that do not.
+func conditions(t *testing.T, program string) string {
+	t.Helper()
+	file, err := os.Open(program) // #nosec G304 -- of this test
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		t.Fatal(err)
+	}
+	var grants strings.Builder
+	for topic, when := range map[string]string{
+		"by-hash":        fmt.Sprintf(`process.sha256 == "%x"`, hash.Sum(nil)),
+		"by-other-hash":  fmt.Sprintf(`process.sha256 == "%064x"`, 1),
+		"by-label":       fmt.Sprintf(`process.labels["HOME"] == %q`, os.Getenv("HOME")),
+		"by-other-label": `process.labels["HOME"] == "/nowhere"`,
+	} {
+		fmt.Fprintf(&grants, "  - {principals: ['spiffe://dev.cipherlane/writer'], actions: [write, manage], topics: [%s], when: '%s'}\n", topic, when)
+	}
+	return grants.String()
 }
 
 // javaProgram is the path of Java as the kernel knows it.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +45,41 @@ func TestCertificatesFromTheKeyService(t *testing.T) {
 		t.Error("a secret is in the log")
 	}
 }
+
+// [CL-SDC-021] [CL-SDC-022] Certificates of ten seconds come and go under load: connections end before theirs does, and no record is lost or
+// comes twice.
+func TestCertificatesAreRenewedUnderLoad(t *testing.T) {
+	a := testservice.StartAuthority(t, 10*time.Second)
+	broker := testservice.RunBroker(t, "--topics", "renewed:1")
+	far := testservice.StartSidecar(t, fmt.Sprintf("side: broker\nkafka: {listen: '127.0.0.1:0', upstream: %s, brokers: {base_port: %d}}\nadmin_listen: 127.0.0.1:0\n%s",
+		list(broker.Bootstrap), freeRange(t, 10), identityPart(t, a, "broker-side")))
+	near := testservice.StartSidecar(t, fmt.Sprintf("side: client\nkafka: {listen: '127.0.0.1:0', upstream: %s, brokers: {base_port: %d}}\nadmin_listen: 127.0.0.1:0\n%s",
+		list(far.Listeners["kafka"]), freeRange(t, 10), identityPart(t, a, "client-side")))
+	ready(t, far)
+	ready(t, near)
+	stop := load(t, near.Listeners["kafka"], "renewed")
+	time.Sleep(25 * time.Second) // two and a half certificates
+	once(t, near.Listeners["kafka"], "renewed", stop())
+	ended := 0
+	for _, s := range []*testservice.Sidecar{near, far} {
+		_, text := get(t, s, "/metrics")
+		if found := endedByCertificate.FindStringSubmatch(text); found != nil {
+			n, err := strconv.Atoi(found[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended += n
+		}
+		if strings.Count(s.Log.String(), "a new certificate is in use") < 3 {
+			t.Errorf("too few certificates: %s", s.Log)
+		}
+	}
+	if ended < 2 {
+		t.Errorf("%d connections ended with their certificate", ended)
+	}
+}
+
+var endedByCertificate = regexp.MustCompile(`cipherlane_sidecar_connections_ended_total\{[^}]*reason="certificate"[^}]*\} (\d+)`)
 
 // While the key service is down a sidecar runs, is not ready, and takes nothing.
 func TestKeyServiceDown(t *testing.T) {

@@ -2,15 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/cipherlane/cipherlane/keyservice/internal/testservice"
 )
@@ -88,7 +92,11 @@ func TestCluster(t *testing.T) {
 	t.Run("consumer group", func(t *testing.T) { group(t, p, "classic", kgo.ConsumerGroup("classic")) })
 	t.Run("consumer group of KIP-848", func(t *testing.T) { group(t, p, "next", kgo.ConsumerGroup("next"), kgo.ServerSideBalancer()) })
 	t.Run("share group", func(t *testing.T) { shareGroup(t, p) })
+	t.Run("members come and go", func(t *testing.T) { members(t, p, "coming") })
+	t.Run("members come and go, KIP-848", func(t *testing.T) { members(t, p, "coming-next", kgo.ServerSideBalancer()) })
 	t.Run("transactions", func(t *testing.T) { transactions(t, p) })
+	t.Run("records and offsets in one transaction", func(t *testing.T) { pipe(t, p, "piped") })
+	t.Run("records and offsets in one transaction, Kafka 3.6", func(t *testing.T) { pipe(t, p, "piped-3.6", kgo.MaxVersions(kversion.V3_6_0())) })
 	t.Run("java", func(t *testing.T) { javaClients(t, p) })
 	t.Run("librdkafka", func(t *testing.T) { kcat(t, p) })
 	t.Run("peers stop for a while", func(t *testing.T) { peersStop(t, pki, brokers) })
@@ -131,6 +139,78 @@ func group(t *testing.T, p pair, topic string, options ...kgo.Opt) {
 	consume(t, c, 500)
 	if err := c.CommitUncommittedOffsets(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// shares counts the partitions that a member of a group has.
+type shares struct{ n atomic.Int64 }
+
+func (s *shares) options() []kgo.Opt {
+	count := func(by int64) func(context.Context, *kgo.Client, map[string][]int32) {
+		return func(_ context.Context, _ *kgo.Client, changed map[string][]int32) {
+			for _, partitions := range changed {
+				s.n.Add(by * int64(len(partitions)))
+			}
+		}
+	}
+	return []kgo.Opt{kgo.OnPartitionsAssigned(count(1)), kgo.OnPartitionsRevoked(count(-1)), kgo.OnPartitionsLost(count(-1))}
+}
+
+// members joins two to a group, which share its six partitions, and lets one leave, whose partitions the other gets.
+func members(t *testing.T, p pair, name string, options ...kgo.Opt) {
+	t.Helper()
+	var one, other shares
+	join := func(s *shares) *kgo.Client {
+		own := append(slices.Clone(options), kgo.ConsumerGroup(name), kgo.ConsumeTopics("claims"))
+		return kafkaClient(t, p.bootstrap, append(own, s.options()...)...)
+	}
+	first := join(&one)
+	eventually(t, "all partitions for one", func() bool { return one.n.Load() == 6 })
+	join(&other)
+	eventually(t, "three partitions for each", func() bool { return one.n.Load() == 3 && other.n.Load() == 3 })
+	first.Close()
+	eventually(t, "all partitions for the other", func() bool { return other.n.Load() == 6 })
+}
+
+// pipe reads a topic and writes another, each batch and its offsets in one transaction.
+func pipe(t *testing.T, p pair, to string, options ...kgo.Opt) {
+	t.Helper()
+	session, err := kgo.NewGroupTransactSession(append([]kgo.Opt{
+		kgo.SeedBrokers(p.bootstrap), kgo.TransactionalID(to), kgo.ConsumerGroup(to), kgo.ConsumeTopics("classic"), kgo.AllowAutoTopicCreation(),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.RequireStableFetchOffsets(),
+	}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	ctx, moved := within(t, time.Minute), 0
+	for moved < 500 {
+		fetches := session.PollFetches(ctx)
+		if err := errors.Join(fetches.Err(), session.Begin()); err != nil {
+			t.Fatal(err, moved)
+		}
+		fetches.EachRecord(func(r *kgo.Record) { session.Produce(ctx, &kgo.Record{Topic: to, Value: r.Value}, nil) })
+		committed, err := session.End(ctx, kgo.TryCommit)
+		if err != nil {
+			t.Fatal(err, moved)
+		}
+		if committed {
+			moved += fetches.NumRecords()
+		}
+	}
+	for value, times := range consume(t, kafkaClient(t, p.bootstrap, kgo.ConsumeTopics(to), kgo.FetchIsolationLevel(kgo.ReadCommitted())), 500) {
+		if times != 1 {
+			t.Errorf("%s came %d times", value, times)
+		}
+	}
+	offsets, err := kadm.NewClient(kafkaClient(t, p.bootstrap)).FetchOffsets(ctx, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := int64(0)
+	offsets.Each(func(o kadm.OffsetResponse) { sum += o.At })
+	if sum < 500 {
+		t.Errorf("offsets of %d records only are committed", sum)
 	}
 }
 
@@ -228,13 +308,24 @@ func once(t *testing.T, bootstrap, topic string, acknowledged map[string]bool) {
 	}
 }
 
+// leadersMove kills a broker that leads a partition to which records go, and starts it again.
 func leadersMove(t *testing.T, p pair, brokers *testservice.Broker) {
 	t.Helper()
+	admin := kadm.NewClient(kafkaClient(t, p.bootstrap))
+	leader := func() int {
+		topics, err := admin.ListTopics(within(t, time.Minute), "moving")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int(topics["moving"].Partitions[0].Leader)
+	}
+	victim := leader()
 	stop := load(t, p.bootstrap, "moving")
 	time.Sleep(500 * time.Millisecond)
-	brokers.Signal(t, 2, syscall.SIGKILL)
-	time.Sleep(6 * time.Second)
-	brokers.Restart(t, 2)
+	brokers.Signal(t, victim, syscall.SIGKILL)
+	eventually(t, "another leader", func() bool { now := leader(); return now > 0 && now != victim })
+	time.Sleep(2 * time.Second)
+	brokers.Restart(t, victim)
 	time.Sleep(4 * time.Second)
 	once(t, p.bootstrap, "moving", stop())
 }
