@@ -12,7 +12,9 @@ from processes import Cluster, Service, end, start_cluster, start_service
 
 ON_BOTH = {
     "test_cipher", "test_vectors", "test_public_vectors", "test_encryptor_decryptor", "test_writing", "test_forking",
-    "test_leases", "test_decryption_keys", "test_backend", "test_consumer", "test_producer",
+    "test_leases", "test_decryption_keys", "test_backend", "test_consumer", "test_producer", "test_envelope",
+    "test_parts", "test_hostile_key_service", "test_failure_actions", "test_serializing", "test_deserializer",
+    "test_aio", "test_aiokafka",
 }  # fmt: skip
 
 

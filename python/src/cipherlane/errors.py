@@ -147,6 +147,12 @@ class DecryptionError(CipherlaneError):
     """A value was not decrypted; there is nothing to show [CL-ENV-012]."""
 
 
+def without_frames(error: CipherlaneError) -> CipherlaneError:
+    """The error without its traceback: the frames' local variables may hold an answer with keys [CL-KEY-015]."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
+
+
 def _restore(
     kind: type[CipherlaneError],
     error_code: ErrorCode,

@@ -52,9 +52,11 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
         metadata = email.message_from_bytes(
             next(archive.read(name) for name in archive.namelist() if name.endswith("/METADATA"))
         )
+        (licence,) = (archive.read(name) for name in archive.namelist() if name.endswith("/licenses/LICENSE"))
     source = PYTHON_FOLDER / "src"
     expected = {str(file.relative_to(source)) for file in source.rglob("*") if file.suffix in {".py", ".typed"}}
     assert names == expected
+    assert licence == (PYTHON_FOLDER.parent / "LICENSE").read_bytes()
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.9"
     declared = {re.split("[<>=;]", requirement)[0].strip() for requirement in metadata.get_all("Requires-Dist", [])}

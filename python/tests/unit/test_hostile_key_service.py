@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cipherlane.configuration import Configuration
 from cipherlane.encryptor import Encryptor
 from cipherlane.errors import CipherlaneError, ConfigurationError, EncryptionError
-from cipherlane.keys import EncryptionGrant, UsageReport
+from cipherlane.keys import EncryptionGrant, Leased, UsageReport
 from cipherlane.keyservice import KeyServiceClient
 from hostile import Authority, HostileServer, answer, pem, raw, serving
 from support import code_of, new_key
@@ -386,6 +386,25 @@ def test_no_error_holds_the_key_that_came_with_it(
     assert raised.value.topic == "t"
     for secret in (*secrets_of(key), base64.b64encode(key + b"x").decode()):
         assert secret not in shown
+
+
+def test_what_is_kept_of_a_refused_key_does_not_hold_it(authority: Authority, clients: Clients) -> None:
+    """CL-KEY-015: an error that stands beside other keys is kept as long as they are, so its frames must go."""
+    (kid, key), (wrong, other) = new_key(), (bytes(16), bytes(range(100, 132)))
+    lease = {"refresh_in": 1, "expires_in": 1}
+    entries = [
+        {"kid": one.hex(), "scope": "t", "key": base64.b64encode(secret).decode(), **lease}
+        for one, secret in ((kid, key), (wrong, other))
+    ]
+    body = json.dumps({"plaintext": "accept", "keys": entries, **lease}).encode()
+    with serving(authority, answer(200, body)) as server:
+        keys = clients.client(server.url).decryption_keys("t", [kid, wrong]).keys
+    assert isinstance(keys[kid], Leased)
+    refused = keys[wrong]
+    assert isinstance(refused, CipherlaneError)
+    assert refused.code == "key-id-mismatch"
+    assert refused.__traceback__ is None
+    assert refused.__context__ is None
 
 
 def test_nothing_that_holds_a_key_shows_it(authority: Authority, clients: Clients) -> None:

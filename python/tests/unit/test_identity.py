@@ -324,6 +324,16 @@ def test_a_forked_child_keeps_the_certificate_and_renews_it_itself(issuer: Issue
     assert [bearer for _, bearer, _ in issuer.seen].count("clbt_first") == 1
 
 
+def test_a_token_serves_clients_one_after_another(issuer: Issuer, tmp_path: Path) -> None:
+    """CL-IDN-037."""
+    settings = with_token(issuer, tmp_path)
+    for _ in range(3):
+        client = KeyServiceClient(settings)
+        shared(settings).held()
+        client.close()
+    assert [bearer for _, bearer, _ in issuer.seen] == ["clbt_first"]
+
+
 def test_what_the_hook_does_in_a_child(issuer: Issuer, tmp_path: Path) -> None:
     identity = Identity(with_token(issuer, tmp_path))
     held, thread = identity.held(), identity._thread

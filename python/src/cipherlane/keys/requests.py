@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from typing import Callable, Generic, Mapping, Sequence, Union
 
-from cipherlane.errors import CipherlaneError, ErrorCode
+from cipherlane.errors import CipherlaneError, ErrorCode, without_frames
 from cipherlane.keys.entry import G, Name
 from cipherlane.keys.source import MAX_KIDS, Leased
 
@@ -86,7 +86,7 @@ class Requests(Generic[G]):
         try:
             answers = self._fetch(topic, names)
         except CipherlaneError as failure:
-            error, failed = _without_frames(failure), 1
+            error, failed = without_frames(failure), 1
         except Exception as failure:  # noqa: BLE001 - whatever it is, those who wait must hear of it
             detail = f"asking the key service failed: {type(failure).__name__}"
             error, failed = CipherlaneError(ErrorCode.INTERNAL, detail), 1
@@ -94,9 +94,3 @@ class Requests(Generic[G]):
             self.asked += 1
             self.failed += failed
             self._settle(names, answers, error, sent_at)
-
-
-def _without_frames(error: CipherlaneError) -> CipherlaneError:
-    """The error without its traceback: the frames' local variables may hold an answer with keys [CL-KEY-015]."""
-    error.__cause__ = error.__context__ = None
-    return error.with_traceback(None)

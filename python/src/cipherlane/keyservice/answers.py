@@ -10,7 +10,7 @@ import binascii
 import re
 from typing import Any, Mapping, NamedTuple, Optional, Sequence, Union
 
-from cipherlane.errors import CipherlaneError, ErrorCode
+from cipherlane.errors import CipherlaneError, ErrorCode, without_frames
 from cipherlane.keys import (
     DataKey,
     DecryptionAnswer,
@@ -258,7 +258,7 @@ def _kid_grant(kid: bytes, form: _Form) -> Union[Leased[DecryptionGrant], Cipher
     try:
         return Leased(DecryptionGrant(scope, DataKey(kid, key)), refresh_in, expires_in)
     except CipherlaneError as error:
-        return error
+        return without_frames(error)
 
 
 def _bad(what: str) -> CipherlaneError:
