@@ -285,6 +285,7 @@ static bool start(cl_identity *identity, cl_error *error)
     if (identity->running) {
         return true;
     }
+    identity->tried = holds(identity->current);
     const cl_pem_source source = {give_proof, identity};
     identity->service = cl_keyservice_new(&identity->settings, NULL, source, error);
     if (identity->service == NULL) {
@@ -350,7 +351,7 @@ cl_identity *cl_identity_share(const cl_settings *settings, cl_error *error)
     cl_identity *identity = find(settings);
     identity = identity == NULL ? make(settings, error) : identity;
     if (identity != NULL && !start(identity, error)) {
-        if (identity->shares == 0) {
+        if (identity->shares == 0 && identity->current == NULL) {
             leave(identity);
             destroy(identity);
         }
@@ -363,6 +364,20 @@ cl_identity *cl_identity_share(const cl_settings *settings, cl_error *error)
     return identity;
 }
 
+/* The thread, whatever it is waiting for, and its connections; the certificate stays. */
+static void stop(cl_identity *identity)
+{
+    (void)pthread_mutex_lock(&identity->mutex);
+    identity->stopping = true;
+    (void)pthread_cond_broadcast(&identity->changed);
+    (void)pthread_mutex_unlock(&identity->mutex);
+    cl_keyservice_interrupt(identity->service); /* which may be silent for as long as a request may last */
+    (void)pthread_join(identity->thread, NULL);
+    cl_keyservice_free(identity->service);
+    identity->service = NULL;
+    identity->running = identity->stopping = false;
+}
+
 void cl_identity_release(cl_identity *identity)
 {
     if (identity == NULL) {
@@ -370,17 +385,15 @@ void cl_identity_release(cl_identity *identity)
     }
     (void)pthread_mutex_lock(&registry_mutex);
     bool last = --identity->shares == 0;
-    if (last) {
+    bool left = last && *identity->settings.token_file != '\0'; /* to the next one: a token serves once [CL-IDN-037] */
+    if (left) {
+        stop(identity);
+    } else if (last) {
         leave(identity);
     }
     (void)pthread_mutex_unlock(&registry_mutex);
-    if (last) {
-        (void)pthread_mutex_lock(&identity->mutex);
-        identity->stopping = true;
-        (void)pthread_cond_broadcast(&identity->changed);
-        (void)pthread_mutex_unlock(&identity->mutex);
-        cl_keyservice_interrupt(identity->service); /* which may be silent for as long as a request may last */
-        (void)pthread_join(identity->thread, NULL);
+    if (last && !left) {
+        stop(identity);
         destroy(identity);
     }
 }

@@ -12,7 +12,10 @@ typedef struct cl_identity cl_identity;
 /* The identity of these checked settings, made if there is none yet: a thread then asks for a certificate. NULL with *error set. */
 cl_identity *cl_identity_share(const cl_settings *settings, cl_error *error);
 
-/* Gives back a share; the last one stops the thread, whatever it is waiting for, and wipes the key. NULL is allowed. */
+/*
+ * Gives back a share; the last one stops the thread, whatever it is waiting for, and wipes the key. Of an identity that began with a token the
+ * certificate stays for whoever comes next [CL-IDN-037]. NULL is allowed.
+ */
 void cl_identity_release(cl_identity *identity);
 
 /*

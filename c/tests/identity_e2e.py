@@ -118,6 +118,10 @@ class Bench:
         entries = [json.loads(line) for line in (self.pki / "audit.jsonl").read_text().splitlines()]
         return sum(1 for entry in entries if entry.get("principal", "").endswith(f"/{principal}") and "serial" in entry)
 
+    def refused(self) -> int:
+        """Calls of nobody in the audit log."""
+        return (self.pki / "audit.jsonl").read_text().count('"unauthenticated"')
+
 
 class Client:
     """A running identity_client."""
@@ -190,6 +194,23 @@ def first_by_token(bench: Bench) -> None:
         client.recovers(within=20)
 
 
+def one_after_another(bench: Bench) -> None:
+    """[CL-IDN-037] A token serves clients of which each is closed before the next is opened; what is spent stays spent."""
+    token = bench.token("relay")
+    refused = bench.refused()
+    with Client(bench, bench.settings("relay", f"cipherlane.identity.token.file={token}")) as client:
+        for _ in range(3):
+            check(client.tell("open") == "ok", "open")
+            client.works(1)
+            check(client.tell("close") == "ok", "close")
+        time.sleep(10.5)  # the certificate that was left ends meanwhile
+        check(client.tell("open") == "ok", "open")
+        client.fails("key-service-unavailable", "this token was used", within=15)
+        bench.token("relay")
+        client.recovers(within=20)
+    check(bench.refused() == refused, "a spent token was sent again")
+
+
 def first_by_certificate(bench: Bench) -> None:
     """A hundred clients, one certificate; files renewed beside them help after an outage that outlived it."""
     producer = bench.keys.says["principals"]["producer"]
@@ -248,7 +269,7 @@ def kafka(bench: Bench) -> None:
 
 def main() -> int:
     build, results = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
-    return run_cases("identity_e2e", results, sys.argv[3:], [nothing_to_prove_with, first_by_token, first_by_certificate, kafka],
+    return run_cases("identity_e2e", results, sys.argv[3:], [nothing_to_prove_with, first_by_token, one_after_another, first_by_certificate, kafka],
                      lambda folder: Bench(build, folder))
 
 

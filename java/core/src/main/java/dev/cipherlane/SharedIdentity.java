@@ -18,7 +18,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * The identity of a configuration: one in this Java machine, however many clients have it, so that
- * there is one renewal for all of them [CL-IDN-031]. The last to close it ends it. Thread-safe.
+ * there is one renewal for all of them [CL-IDN-031]. The last to close it ends it; where it began
+ * with a bootstrap token, the next goes on with its certificate [CL-IDN-037]. Thread-safe.
  */
 public final class SharedIdentity implements Identity {
   /** Who agrees in this shares an identity; the timeouts are those of the first. */
@@ -37,6 +38,7 @@ public final class SharedIdentity implements Identity {
   }
 
   private static final Map<Id, Open> OPEN = new HashMap<>();
+  private static final Map<Id, RenewedIdentity.Legacy> LEFT = new HashMap<>(); // under OPEN
 
   private final Id id;
   private final Open open;
@@ -57,13 +59,13 @@ public final class SharedIdentity implements Identity {
   public static Identity of(Configuration configuration) {
     Id id = new Id(configuration.urls(), configuration.identity());
     synchronized (OPEN) {
-      Open open = OPEN.computeIfAbsent(id, any -> new Open(make(configuration)));
+      Open open = OPEN.computeIfAbsent(id, any -> new Open(make(configuration, LEFT.get(id))));
       open.users++;
       return new SharedIdentity(id, open);
     }
   }
 
-  private static Identity make(Configuration configuration) {
+  private static Identity make(Configuration configuration, RenewedIdentity.Legacy legacy) {
     LeaseClock clock = LeaseClock.system();
     IdentitySettings settings = configuration.identity();
     if (!settings.renew() && settings.first() instanceof Files files) {
@@ -77,7 +79,10 @@ public final class SharedIdentity implements Identity {
             clock);
     KeyLimits limits = configuration.keys();
     return new RenewedIdentity(
-        settings, source, new RenewedIdentity.Timing(limits.backoff(), limits.deadline(), clock));
+        settings,
+        source,
+        new RenewedIdentity.Timing(limits.backoff(), limits.deadline(), clock),
+        legacy);
   }
 
   @Override
@@ -100,6 +105,9 @@ public final class SharedIdentity implements Identity {
         return;
       }
       OPEN.remove(id, open);
+      if (open.identity instanceof RenewedIdentity renewed) {
+        renewed.legacy().ifPresent(legacy -> LEFT.put(id, legacy));
+      }
     }
     open.shown.close();
     open.identity.close();

@@ -15,14 +15,14 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Pattern;
 
-/** Reads what proves an identity while there is no certificate that holds. Not thread-safe. */
+/** Reads what proves an identity while there is no certificate that holds. Thread-safe. */
 final class FirstProofs {
   private static final int MAX_TOKEN = 8 * 1024; // spec/limits.md
   private static final Pattern TOKEN = Pattern.compile("[A-Za-z0-9._~+/=-]+");
 
   private final IdentitySettings settings;
   private final LeaseClock clock;
-  private String spentToken;
+  private volatile String spentToken;
 
   FirstProofs(IdentitySettings settings, LeaseClock clock) {
     this.settings = settings;

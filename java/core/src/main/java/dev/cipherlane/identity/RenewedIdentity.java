@@ -4,6 +4,7 @@ import dev.cipherlane.CipherlaneException;
 import dev.cipherlane.ErrorCode;
 import dev.cipherlane.identity.CertificateSource.Issued;
 import dev.cipherlane.identity.IdentitySettings.Files;
+import dev.cipherlane.identity.IdentitySettings.Token;
 import dev.cipherlane.keys.LeaseClock;
 import dev.cipherlane.keys.Term;
 import java.security.GeneralSecurityException;
@@ -31,6 +32,20 @@ public final class RenewedIdentity implements Identity {
 
   /** When to try, and how long to wait. */
   public record Timing(Duration backoff, Duration patience, LeaseClock clock) {}
+
+  /**
+   * What an identity leaves to a later one with the same settings, which goes on with it: a
+   * bootstrap token serves once [CL-IDN-037]. Not to be shown to anybody.
+   */
+  public static final class Legacy {
+    private final FirstProofs first;
+    private final Held held;
+
+    private Legacy(FirstProofs first, Held held) {
+      this.first = first;
+      this.held = held;
+    }
+  }
 
   /** What was had last, and until when. */
   private record Held(Credentials credentials, String principal) {}
@@ -61,11 +76,27 @@ public final class RenewedIdentity implements Identity {
    *     used
    */
   public RenewedIdentity(IdentitySettings settings, CertificateSource source, Timing timing) {
+    this(settings, source, timing, null);
+  }
+
+  /**
+   * Starts with what an earlier identity left, which it renews at once.
+   *
+   * @param settings where it comes from; with {@code renew}
+   * @param source gives certificates
+   * @param timing when to try again, and the longest that {@link #credentials} waits for the first
+   * @param legacy of an identity with the same settings, or null
+   * @throws CipherlaneException {@code configuration-invalid} if the file with the CAs cannot be
+   *     used
+   */
+  public RenewedIdentity(
+      IdentitySettings settings, CertificateSource source, Timing timing, Legacy legacy) {
     this.settings = settings;
     this.source = source;
     this.timing = timing;
     this.clock = timing.clock();
-    this.first = new FirstProofs(settings, clock);
+    this.first = legacy == null ? new FirstProofs(settings, clock) : legacy.first;
+    this.held = legacy != null && holds(legacy.held) ? legacy.held : null;
     this.backoff = new Backoff(timing.backoff());
     this.configuredCas = PemFiles.cas(settings.ca());
     this.nextAttempt = clock.now();
@@ -277,6 +308,17 @@ public final class RenewedIdentity implements Identity {
     } catch (CipherlaneException e) {
       return Optional.empty(); // Also ended, or half-written.
     }
+  }
+
+  /**
+   * What a later identity can begin with.
+   *
+   * @return empty where the first proof serves more than once
+   */
+  public Optional<Legacy> legacy() {
+    return settings.first() instanceof Token
+        ? Optional.of(new Legacy(first, held))
+        : Optional.empty();
   }
 
   @Override

@@ -50,7 +50,10 @@ final class KeyServiceHttp {
 
   private synchronized HttpClient renewed(Credentials now) {
     if (made == null || made.credentials() != now) {
-      made = new Made(now, client(Optional.of(now), now.trust().keyService(), connectTimeout));
+      Set<X509Certificate> trusted = now.trust().keyService();
+      HttpClient http =
+          client(Optional.of(now), trusted, connectTimeout, HttpClient.Version.HTTP_2);
+      made = new Made(now, http);
     }
     return made.http();
   }
@@ -67,9 +70,13 @@ final class KeyServiceHttp {
   }
 
   static HttpClient client(
-      Optional<Credentials> own, Set<X509Certificate> trusted, Duration connectTimeout) {
+      Optional<Credentials> own,
+      Set<X509Certificate> trusted,
+      Duration connectTimeout,
+      HttpClient.Version version) {
     try {
       return HttpClient.newBuilder()
+          .version(version)
           .sslContext(TlsContexts.context(own, trusted))
           .sslParameters(parameters())
           .connectTimeout(connectTimeout)

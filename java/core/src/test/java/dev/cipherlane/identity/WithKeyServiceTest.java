@@ -195,6 +195,7 @@ class WithKeyServiceTest {
               Configuration.of(settings("cipherlane.identity.jwt.file", file.toString())))) {
         assertThatThrownBy(identity::credentials)
             .hasMessageContaining("key-service-unavailable")
+            .hasMessageNotContaining("no answer")
             .hasMessageNotContaining(wrong);
       }
     }
@@ -202,7 +203,28 @@ class WithKeyServiceTest {
     try (Identity identity =
         SharedIdentity.of(
             Configuration.of(settings("cipherlane.identity.token.file", file.toString())))) {
-      assertThatThrownBy(identity::credentials).hasMessageContaining("token.file");
+      assertThatThrownBy(identity::credentials)
+          .hasMessageContaining("token.file")
+          .hasMessageNotContaining("no answer");
+    }
+  }
+
+  /** An admin client that makes topics, then a producer: a Connect worker does no less. */
+  @Test
+  void aTokenServesClientsOneAfterAnother() throws Exception { // CL-IDN-037 CL-IDN-035
+    Map<String, Object> settings = byToken();
+    for (int i = 0; i < 3; i++) {
+      try (Encryptor encryptor = new Encryptor(Configuration.of(settings))) {
+        encrypt(encryptor);
+      }
+    }
+    assertThat(issued()).isBetween(1L, 3L);
+    Thread.sleep(10_500); // what was left has ended
+    try (Identity identity = SharedIdentity.of(Configuration.of(settings))) {
+      assertThatThrownBy(identity::credentials).hasMessageContaining("was used");
+      assertThat(Files.readString(service.auditFile())).doesNotContain("unauthenticated");
+      Files.writeString(folder.resolve("token"), token());
+      until(() -> identity.secondsLeft() > 0);
     }
   }
 
