@@ -8,6 +8,7 @@ import dev.cipherlane.SharedIdentity;
 import dev.cipherlane.identity.Credentials;
 import dev.cipherlane.identity.Identity;
 import dev.cipherlane.identity.TlsContexts;
+import dev.cipherlane.testing.TlsPlatform;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -44,7 +45,7 @@ class CaRolloverTest {
 
   @Test
   void noSendFailsWhileTheCaIsReplaced() throws Exception { // CL-IDN-024 CL-IDN-034
-    try (Tls tls = Tls.start(folder, LIFETIME).allow("writer")) {
+    try (TlsPlatform tls = TlsPlatform.start(folder, LIFETIME).allow("writer")) {
       Map<String, Object> settings = tls.client("writer", "linger.ms", "5");
       AtomicBoolean enough = new AtomicBoolean();
       try (Identity identity = SharedIdentity.of(Configuration.of(settings))) {
@@ -100,7 +101,7 @@ class CaRolloverTest {
   }
 
   /** Waits until broker and client have each got a certificate. */
-  private static void allRenewed(Tls tls) throws Exception {
+  private static void allRenewed(TlsPlatform tls) throws Exception {
     long broker = tls.issued("broker");
     long writer = tls.issued("writer");
     while (tls.issued("broker") == broker || tls.issued("writer") == writer) {
@@ -114,7 +115,7 @@ class CaRolloverTest {
   }
 
   /** Whose certificate the broker shows now to somebody who trusts the CAs of these credentials. */
-  private static X500Principal brokersCa(Tls tls, Credentials own)
+  private static X500Principal brokersCa(TlsPlatform tls, Credentials own)
       throws IOException, GeneralSecurityException {
     String[] address = tls.broker().bootstrap("TLS").split(":", 2);
     try (SSLSocket socket =

@@ -3,7 +3,11 @@ package dev.cipherlane.transport;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.cipherlane.testing.TlsPlatform;
+import io.netty.handler.ssl.util.InsecureTrustManagerFactory;
 import java.lang.management.ManagementFactory;
+import java.net.Socket;
+import java.net.URI;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -13,6 +17,8 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLException;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -34,11 +40,11 @@ class MutualTlsTest {
   private static final int ROTATION_SECONDS = Integer.getInteger("rotation.seconds", 20);
 
   @TempDir static Path folder;
-  private static Tls tls;
+  private static TlsPlatform tls;
 
   @BeforeAll
   static void start() throws Exception {
-    tls = Tls.start(folder).allow("writer");
+    tls = TlsPlatform.start(folder).allow("writer");
   }
 
   @AfterAll
@@ -80,13 +86,13 @@ class MutualTlsTest {
   void wrongPeersAreRefusedAtOnce(String engine) throws Exception { // CL-IDN-040
     String kind = "cipherlane.tls.engine";
     String peers = "cipherlane.tls.peer.ids";
-    refusedAtOnce(tls.client("writer", kind, engine, peers, Tls.DOMAIN + "other"));
-    refusedAtOnce(tls.client("writer", kind, engine, peers, Tls.DOMAIN + "broker/**"));
+    refusedAtOnce(tls.client("writer", kind, engine, peers, TlsPlatform.DOMAIN + "other"));
+    refusedAtOnce(tls.client("writer", kind, engine, peers, TlsPlatform.DOMAIN + "broker/**"));
     String here = tls.broker().bootstrap("TLS").replace("127.0.0.1", "localhost");
     refusedAtOnce(tls.client("writer", kind, engine, "bootstrap.servers", here));
     // The certificates of the laptop mode chain to another CA than those that it gives out.
     refusedAtOnce(tls.over(tls.service().settings("producer"), kind, engine));
-    String right = "spiffe://elsewhere/x, " + Tls.DOMAIN + "brok*";
+    String right = "spiffe://elsewhere/x, " + TlsPlatform.DOMAIN + "brok*";
     assertThat(send(tls.client("writer", kind, engine, peers, right))).isNotNull();
   }
 
@@ -152,7 +158,7 @@ class MutualTlsTest {
     List<Double> found = new ArrayList<>();
     for (ObjectName bean :
         beans.queryNames(new ObjectName("dev.cipherlane:type=identity,*"), null)) {
-      if (beans.getAttribute(bean, "Principal").equals(Tls.DOMAIN + name)) {
+      if (beans.getAttribute(bean, "Principal").equals(TlsPlatform.DOMAIN + name)) {
         found.add((Double) beans.getAttribute(bean, "CertificateSecondsLeft"));
       }
     }
@@ -163,9 +169,26 @@ class MutualTlsTest {
   @Timeout(60)
   void settingsOfTheBrokerMayBeAltered() throws Exception {
     try (Admin admin = Admin.create(tls.client("broker"))) {
-      Tls.alter(admin, "max.connections", "1000");
-      Tls.alter(admin, "listener.name.tls.ssl.client.auth", "requested");
+      TlsPlatform.alter(admin, "max.connections", "1000");
+      TlsPlatform.alter(admin, "listener.name.tls.ssl.client.auth", "requested");
     }
     assertThat(send(tls.client("writer")).hasOffset()).isTrue();
+    assertThatThrownBy(this::connectWithoutCertificate) // whatever Kafka's own setting says
+        .isInstanceOf(SSLException.class)
+        .hasMessageContaining("certificate");
+  }
+
+  /** Gets an answer, or hears why not: with TLS 1.3 only after its own end of the handshake. */
+  private void connectWithoutCertificate() throws Exception {
+    SSLContext context = SSLContext.getInstance("TLS");
+    context.init(null, InsecureTrustManagerFactory.INSTANCE.getTrustManagers(), null);
+    URI address = URI.create("ssl://" + tls.broker().bootstrap("TLS"));
+    try (Socket socket =
+        context.getSocketFactory().createSocket(address.getHost(), address.getPort())) {
+      socket.setSoTimeout(10_000);
+      byte[] apiVersions = {0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, -1, -1};
+      socket.getOutputStream().write(apiVersions);
+      assertThat(socket.getInputStream().read()).isNegative();
+    }
   }
 }

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.cipherlane.Configuration;
 import dev.cipherlane.SharedIdentity;
 import dev.cipherlane.identity.Identity;
+import dev.cipherlane.testing.TlsPlatform;
 import java.nio.file.Path;
 import java.util.Map;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -28,7 +29,7 @@ class OutageTest {
   @Test
   void certificatesOutliveAnOutageToTheirEnd()
       throws Exception { // CL-IDN-032 CL-IDN-036 CL-IDN-042
-    try (Tls tls = Tls.start(folder, LIFETIME).allow("writer")) {
+    try (TlsPlatform tls = TlsPlatform.start(folder, LIFETIME).allow("writer")) {
       Map<String, Object> settings =
           tls.client(
               "writer",

@@ -8,6 +8,7 @@ import dev.cipherlane.SharedIdentity;
 import dev.cipherlane.identity.Credentials;
 import dev.cipherlane.identity.Identity;
 import dev.cipherlane.identity.TlsContexts;
+import dev.cipherlane.testing.TlsPlatform;
 import dev.cipherlane.transport.engine.CountingTrust;
 import dev.cipherlane.transport.engine.EngineKind;
 import dev.cipherlane.transport.engine.GivenEngineFactory;
@@ -33,18 +34,22 @@ class ResumptionTest {
   private static final int TIMES = 6;
 
   @TempDir Path folder;
-  private Tls tls;
+  private TlsPlatform tls;
 
   /** All settings of Cipherlane hold on all listeners of a broker. */
   private void start(String engine) throws Exception {
     tls =
-        Tls.start(
+        TlsPlatform.start(
             folder,
             "1h",
             "--set",
             "cipherlane.tls.engine=" + engine,
             "--set",
-            "cipherlane.tls.peer.ids=" + Tls.DOMAIN + "broker," + Tls.DOMAIN + "reader",
+            "cipherlane.tls.peer.ids="
+                + TlsPlatform.DOMAIN
+                + "broker,"
+                + TlsPlatform.DOMAIN
+                + "reader",
             "--set",
             "num.network.threads=3");
   }
@@ -111,7 +116,7 @@ class ResumptionTest {
       }
       // Kafka closes the factories of threads that it ends, and makes others.
       for (String threads : List.of("2", "4", "3")) {
-        Tls.alter(operator, "num.network.threads", threads);
+        TlsPlatform.alter(operator, "num.network.threads", threads);
         old.connect(2);
         modern.connect(2);
       }

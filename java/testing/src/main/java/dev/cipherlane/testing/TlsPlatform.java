@@ -1,8 +1,6 @@
-package dev.cipherlane.transport;
+package dev.cipherlane.testing;
 
 import com.google.gson.JsonParser;
-import dev.cipherlane.testing.BrokerProcess;
-import dev.cipherlane.testing.KeyServiceProcess;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
@@ -30,10 +28,20 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 /**
  * A key service that gives certificates of 15 seconds, which are renewed every ten, or of another
  * life, and a broker whose listeners for clients, brokers and controllers are all mutual TLS with
- * such a certificate.
+ * such a certificate. Whoever uses it has the module {@code transport} on its class path. Not
+ * thread-safe.
+ *
+ * @param folder of the test, for tokens and files of the key service
+ * @param service where every name of {@link #DOMAIN} may have a certificate, and all topics are
+ *     clear
+ * @param broker with ACLs for the principals of certificates
  */
-record Tls(Path folder, KeyServiceProcess service, BrokerProcess broker) implements AutoCloseable {
-  static final String DOMAIN = "spiffe://dev.cipherlane/";
+public record TlsPlatform(Path folder, KeyServiceProcess service, BrokerProcess broker)
+    implements AutoCloseable {
+  /** What principals begin with. */
+  public static final String DOMAIN = "spiffe://dev.cipherlane/";
+
+  private static final String ENGINE = "dev.cipherlane.transport.CipherlaneSslEngineFactory";
   private static final String POLICY =
       """
       version: 1
@@ -44,45 +52,97 @@ record Tls(Path folder, KeyServiceProcess service, BrokerProcess broker) impleme
         - {principals: ["spiffe://dev.cipherlane/operator"], actions: [admin]}
       """;
 
-  static Tls start(Path folder) throws IOException {
+  /**
+   * Starts both.
+   *
+   * @param folder for their files
+   * @return both, which answer
+   * @throws IOException if one does not start; then nothing is left running
+   */
+  public static TlsPlatform start(Path folder) throws IOException {
     return start(folder, "15s");
   }
 
-  /** With certificates of another life, and with more options of the broker. */
-  static Tls start(Path folder, String lifetime, String... options) throws IOException {
+  /**
+   * Starts both.
+   *
+   * @param folder for their files
+   * @param lifetime of all certificates, such as {@code 1h}
+   * @param options more of the broker's
+   * @return both, which answer
+   * @throws IOException if one does not start; then nothing is left running
+   */
+  public static TlsPlatform start(Path folder, String lifetime, String... options)
+      throws IOException {
     KeyServiceProcess service =
         KeyServiceProcess.start(
             folder,
             POLICY.formatted(lifetime),
             "certificates: {ca: embedded, bootstrap_tokens: true}");
     try {
-      return new Tls(folder, service, broker(folder, service, List.of(options)));
+      return new TlsPlatform(folder, service, broker(folder, service, List.of(options)));
     } catch (IOException e) {
       service.close();
       throw e;
     }
   }
 
-  /** Lets a principal write and read the topic {@code claims}. */
-  Tls allow(String name) throws Exception {
-    // In plaintext, as ANONYMOUS: what is tested here are the others.
-    try (Admin admin = Admin.create(Map.of("bootstrap.servers", broker.bootstrap()))) {
-      List<AclBinding> acls = new ArrayList<>();
-      for (AclOperation operation :
-          List.of(AclOperation.WRITE, AclOperation.READ, AclOperation.DESCRIBE)) {
-        acls.add(
-            new AclBinding(
-                new ResourcePattern(ResourceType.TOPIC, "claims", PatternType.LITERAL),
-                new AccessControlEntry(
-                    "User:" + DOMAIN + name, "*", operation, AclPermissionType.ALLOW)));
-      }
-      admin.createAcls(acls).all().get();
+  /**
+   * Lets a principal write and read the topic {@code claims}.
+   *
+   * @param name behind {@link #DOMAIN}
+   * @return this
+   * @throws Exception if the broker does not take it
+   */
+  public TlsPlatform allow(String name) throws Exception {
+    for (AclOperation operation :
+        List.of(AclOperation.WRITE, AclOperation.READ, AclOperation.DESCRIBE)) {
+      allow(name, ResourceType.TOPIC, "claims", operation);
     }
     return this;
   }
 
-  /** Waits until the broker has taken it over, before which it may refuse another change. */
-  static void alter(Admin admin, String name, String value) throws Exception {
+  /**
+   * Lets a principal do whatever clients do: with every topic, group and transactional id.
+   *
+   * @param name behind {@link #DOMAIN}
+   * @return this
+   * @throws Exception if the broker does not take it
+   */
+  public TlsPlatform allowAll(String name) throws Exception {
+    for (ResourceType type :
+        List.of(ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)) {
+      allow(name, type, "*", AclOperation.ALL);
+    }
+    return this;
+  }
+
+  private void allow(String name, ResourceType type, String what, AclOperation operation)
+      throws Exception {
+    // In plaintext, as ANONYMOUS: what is tested here are the others.
+    try (Admin admin = Admin.create(Map.of("bootstrap.servers", broker.bootstrap()))) {
+      admin
+          .createAcls(
+              List.of(
+                  new AclBinding(
+                      new ResourcePattern(type, what, PatternType.LITERAL),
+                      new AccessControlEntry(
+                          "User:" + DOMAIN + name, "*", operation, AclPermissionType.ALLOW))))
+          .all()
+          .get();
+    }
+  }
+
+  /**
+   * Changes a setting of the broker, and waits until it has taken it over, before which it may
+   * refuse another change.
+   *
+   * @param admin a client of the broker
+   * @param name of the setting
+   * @param value the new one
+   * @throws Exception if the broker refuses it
+   */
+  public static void alter(Admin admin, String name, String value) throws Exception {
     var broker = new ConfigResource(ConfigResource.Type.BROKER, "1");
     var change = new AlterConfigOp(new ConfigEntry(name, value), AlterConfigOp.OpType.SET);
     admin.incrementalAlterConfigs(Map.of(broker, List.of(change))).all().get();
@@ -95,10 +155,10 @@ record Tls(Path folder, KeyServiceProcess service, BrokerProcess broker) impleme
   private static BrokerProcess broker(Path folder, KeyServiceProcess service, List<String> more)
       throws IOException {
     Map<String, Object> settings = identity(folder, service, "broker");
-    settings.put("ssl.engine.factory.class", CipherlaneSslEngineFactory.class.getName());
+    settings.put("ssl.engine.factory.class", ENGINE);
     settings.put("cipherlane.tls.server.names", "127.0.0.1");
     settings.put("inter.broker.listener.name", "TLS");
-    settings.put("principal.builder.class", SpiffePrincipalBuilder.class.getName());
+    settings.put("principal.builder.class", "dev.cipherlane.transport.SpiffePrincipalBuilder");
     settings.put(
         "authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer");
     settings.put("super.users", "User:" + DOMAIN + "broker;User:ANONYMOUS");
@@ -118,6 +178,7 @@ record Tls(Path folder, KeyServiceProcess service, BrokerProcess broker) impleme
                 entry.contains("gson")
                     || entry.contains("netty") // for BoringSSL
                     || entry.endsWith("core/target/classes")
+                    || entry.contains("cipherlane-transport")
                     || entry.endsWith("transport/target/classes")
                     || (entry.contains("cipherlane-core") && !entry.contains("tests")))
         .map(Path::of)
@@ -146,8 +207,13 @@ record Tls(Path folder, KeyServiceProcess service, BrokerProcess broker) impleme
     return "token-" + name.replace('/', '-') + "-";
   }
 
-  /** Whoever is this principal may begin anew: a token serves once. */
-  void newTokens(String name) throws IOException {
+  /**
+   * Whoever is this principal may begin anew: a token serves once.
+   *
+   * @param name behind {@link #DOMAIN}
+   * @throws IOException if there is no token
+   */
+  public void newTokens(String name) throws IOException {
     try (DirectoryStream<Path> files = Files.newDirectoryStream(folder, tokens(name) + "*")) {
       for (Path file : files) {
         Files.writeString(file, token(service, name));
@@ -155,25 +221,44 @@ record Tls(Path folder, KeyServiceProcess service, BrokerProcess broker) impleme
     }
   }
 
-  /** How many certificates a principal has been given. */
-  long issued(String name) throws IOException {
+  /**
+   * Counts the certificates that a principal has been given.
+   *
+   * @param name behind {@link #DOMAIN}
+   * @return how many
+   * @throws IOException if the audit log cannot be read
+   */
+  public long issued(String name) throws IOException {
     return Files.readAllLines(service.auditFile()).stream()
         .filter(line -> line.contains("\"" + DOMAIN + name + "\""))
         .filter(line -> line.contains("\"serial\""))
         .count();
   }
 
-  /** Settings of a client of any kind. */
-  Map<String, Object> client(String name, Object... more) throws IOException {
+  /**
+   * Gives the settings of a client of any kind.
+   *
+   * @param name behind {@link #DOMAIN}: a new token of it stands in a file
+   * @param more names and values in turn
+   * @return the settings
+   * @throws IOException if there is no token
+   */
+  public Map<String, Object> client(String name, Object... more) throws IOException {
     return over(identity(folder, service, name), more);
   }
 
-  /** Settings of a client whose identity is given. */
-  Map<String, Object> over(Map<String, Object> identity, Object... more) {
+  /**
+   * Gives the settings of a client whose identity is given.
+   *
+   * @param identity the settings that say who it is
+   * @param more names and values in turn
+   * @return all settings
+   */
+  public Map<String, Object> over(Map<String, Object> identity, Object... more) {
     Map<String, Object> settings = new HashMap<>(identity);
     settings.put("bootstrap.servers", broker.bootstrap("TLS"));
     settings.put("security.protocol", "SSL");
-    settings.put("ssl.engine.factory.class", CipherlaneSslEngineFactory.class.getName());
+    settings.put("ssl.engine.factory.class", ENGINE);
     settings.put("key.serializer", ByteArraySerializer.class);
     settings.put("value.serializer", ByteArraySerializer.class);
     settings.put("key.deserializer", ByteArrayDeserializer.class);
