@@ -70,6 +70,7 @@ type answerCase struct {
 
 var answerCases = []answerCase{
 	{"bad request", 400, `{"errors":["bad"]}`, Invalid},
+	{"KV engine just made", 400, `{"errors":["Upgrading from non-versioned to versioned data. This backend will be unavailable for a brief period"]}`, Failed},
 	{"forbidden, token good", 403, `{"errors":["1 error occurred:\n\t* permission denied\n\n"]}`, Denied},
 	{"no mount", 404, `{"errors":["no handler for route \"kv/data/x\". route entry not found."]}`, NoMount},
 	{"404 with other errors", 404, `{"errors":["unsupported path"]}`, BadAnswer},
@@ -157,7 +158,7 @@ func TestNoAnswer(t *testing.T) {
 func TestTriedAgain(t *testing.T) {
 	t.Parallel()
 	_, proxy, o := throughProxy(t)
-	o.Timeout = 10 * time.Second
+	o.Timeout = MaxTimeout // a machine that stands still for a while is not what is tested
 	s := open(t, o)
 	known := mustCurrent(t, s, "claims")
 	for _, status := range []int{412, 429, 503} {

@@ -54,6 +54,7 @@ func TestFailOver(t *testing.T) {
 	t.Logf("available again %s after the leader was killed", reach(20).Round(time.Millisecond))
 	stop()
 	wait.Wait()
+	o.Timeout = MaxTimeout
 	checkHandedOut(t, open(t, o), &handedOut)
 	t.Logf("%d keys made, %d calls refused as unavailable", count.Load(), unavailable.Load())
 	testvault.Report(t, "vault, three nodes with Raft, leader killed: ran")

@@ -116,10 +116,7 @@ const (
 func statusReason(status int, text string) Reason {
 	switch status {
 	case http.StatusBadRequest:
-		if strings.Contains(text, "check-and-set parameter did not match") {
-			return Conflict
-		}
-		return Invalid
+		return refusalReason(text)
 	case http.StatusForbidden:
 		return Denied
 	case http.StatusNotFound:
@@ -138,6 +135,17 @@ func statusReason(status int, text string) Reason {
 		return BadAnswer
 	}
 	return failureReason(status, text)
+}
+
+func refusalReason(text string) Reason {
+	switch {
+	case strings.Contains(text, "check-and-set parameter did not match"):
+		return Conflict
+	case strings.Contains(text, "from non-versioned to versioned data"): // a KV engine, for a moment after it was mounted
+		return Failed
+	default:
+		return Invalid
+	}
 }
 
 func failureReason(status int, text string) Reason {
