@@ -6,8 +6,10 @@ test counts as one failure, so that a crash cannot look like success. Exit code 
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
@@ -52,6 +54,13 @@ def count(file: Path) -> Tally:
     return tally
 
 
+def make(verb: str, folder: Path) -> int:
+    """Exit code of make, whose programs leave nothing behind: not even those that tests kill."""
+    with tempfile.TemporaryDirectory(prefix="cl-", ignore_cleanup_errors=True) as temporary:
+        command = ["make", "--no-print-directory", "-C", str(folder), verb]
+        return subprocess.run(command, env={**os.environ, "TMPDIR": temporary}).returncode
+
+
 def run_folder(name: str) -> Tally:
     """Set up and test one folder; old results go first, so that only this run counts."""
     folder = ROOT / name
@@ -61,7 +70,7 @@ def run_folder(name: str) -> Tally:
     started = time.monotonic()
     code = 0
     for verb in ("setup", "test"):
-        code = code or subprocess.run(["make", "--no-print-directory", "-C", str(folder), verb]).returncode
+        code = code or make(verb, folder)
     tally = Tally()
     for file in result_files(folder):
         tally.add(count(file))

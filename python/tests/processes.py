@@ -8,6 +8,7 @@ import json
 import os
 import ssl
 import subprocess
+import tempfile
 import time
 import uuid
 from pathlib import Path
@@ -159,7 +160,7 @@ def start(command: list[str]) -> tuple[dict[str, Any], subprocess.Popen[str]]:
 
 def start_cluster(*more: str) -> tuple[Cluster, subprocess.Popen[str]]:
     jar = needed(BROKER, "mvn -B -ntp -q -pl broker -am package -DskipTests, in java/")
-    quick = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    quick = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Djava.io.tmpdir={tempfile.gettempdir()}"]
     described, process = start(["java", *quick, "-jar", str(jar), "--until-stdin-closes", *more])
     return Cluster(described), process
 

@@ -57,7 +57,7 @@ func RunBrokerWith(t *testing.T, jars []string, options ...string) *Broker {
 	}
 	path := strings.Join(append([]string{jar}, jars...), string(os.PathListSeparator))
 	arguments := append([]string{
-		"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", path, "dev.cipherlane.broker.Main", "--until-stdin-closes",
+		"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.io.tmpdir=" + os.TempDir(), "-cp", path, "dev.cipherlane.broker.Main", "--until-stdin-closes",
 	}, options...)
 	broker := &Broker{}
 	broker.child = start(t, exec.CommandContext(untilStopped(t), java, arguments...), broker) // #nosec G204 -- a test's own

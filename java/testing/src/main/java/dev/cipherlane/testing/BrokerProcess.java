@@ -120,6 +120,7 @@ public final class BrokerProcess implements AutoCloseable {
       List<Path> plugins, List<String> jvmFlags, List<String> options) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.add("-Djava.io.tmpdir=" + System.getProperty("java.io.tmpdir"));
     command.addAll(jvmFlags);
     String classPath =
         Stream.concat(Stream.of(jar()), plugins.stream())
