@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -13,11 +14,13 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -203,6 +206,30 @@ func TestCertificateEndsOnAnOpenConnection(t *testing.T) {
 	}
 	time.Sleep(time.Until(end.Truncate(time.Second).Add(time.Second + 100*time.Millisecond)))
 	refuses(t, k.postWith(t, c, "/v1/encryption-key", `{"topic":"claims"}`), 401, "unauthenticated")
+}
+
+// By HTTP/1 and HTTP/2 the caller reads why its connection ends, and does so at once.
+func TestStrangersConnectionEnds(t *testing.T) {
+	k := start(t)
+	for _, protocol := range []string{"http/1.1", "h2"} {
+		cfg := k.tlsConfig(t, "")
+		cfg.Certificates = []tls.Certificate{forge(t, k.Dir, func(c *x509.Certificate) { c.Subject.CommonName = "" })}
+		cfg.NextProtos = []string{protocol}
+		var connections atomic.Int32
+		transport := &http.Transport{ForceAttemptHTTP2: protocol == "h2", DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			connections.Add(1)
+			return (&tls.Dialer{Config: cfg}).DialContext(ctx, network, address)
+		}}
+		c := &http.Client{Transport: transport}
+		for range 2 {
+			refuses(t, k.postWith(t, c, "/v1/encryption-key", `{"topic":"claims"}`), 401, "unauthenticated")
+			time.Sleep(time.Second)
+		}
+		transport.CloseIdleConnections()
+		if n := connections.Load(); n != 2 {
+			t.Errorf("%s: %d connections for two requests", protocol, n)
+		}
+	}
 }
 
 func TestServerCertificateIsPEMOfTheFolder(t *testing.T) {

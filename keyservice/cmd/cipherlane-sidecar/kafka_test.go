@@ -177,7 +177,7 @@ func pipe(t *testing.T, p pair, to string, options ...kgo.Opt) {
 	t.Helper()
 	session, err := kgo.NewGroupTransactSession(append([]kgo.Opt{
 		kgo.SeedBrokers(p.bootstrap), kgo.TransactionalID(to), kgo.ConsumerGroup(to), kgo.ConsumeTopics("classic"), kgo.AllowAutoTopicCreation(),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.RequireStableFetchOffsets(),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 	}, options...)...)
 	if err != nil {
 		t.Fatal(err)

@@ -91,6 +91,7 @@ type exchange struct {
 	call   service.Call
 	w      http.ResponseWriter
 	r      *http.Request
+	nobody bool // the caller could not say who it is
 }
 
 // endpoint is a method of a resource: its name in the metrics, what it is in the policy, and what answers it.
@@ -121,7 +122,7 @@ func (a *api) resource(methods map[string]endpoint) http.Handler {
 				e.handle = wrongMethod(allowed)
 			}
 		}
-		x := &exchange{e.name, e.action, service.Call{RequestID: rand.Text(), Remote: r.RemoteAddr}, w, r}
+		x := &exchange{e.name, e.action, service.Call{RequestID: rand.Text(), Remote: r.RemoteAddr}, w, r, false}
 		answer, err := a.answer(ctx, x, e.handle)
 		code := a.write(x, answer, err)
 		a.meter.Answered(e.name, code, time.Since(start))
@@ -151,7 +152,7 @@ func (a *api) answer(ctx context.Context, x *exchange, h handler) (answer any, e
 		return nil, a.tooMany(ctx, x, errBusy, time.Second, "too many calls are being answered")
 	}
 	if err := a.identify(ctx, x); err != nil {
-		x.w.Header().Set("Connection", "close")
+		x.nobody = true
 		return nil, a.stranger(ctx, x, err)
 	}
 	if wait, ok := a.options.Limits.Take(x.call.Principal, 1, time.Now()); !ok {
@@ -191,6 +192,9 @@ func (a *api) identify(ctx context.Context, x *exchange) error {
 }
 
 func (a *api) write(x *exchange, answer any, err error) refusal.Code {
+	if x.nobody {
+		endConnection(x.w, x.r)
+	}
 	if err == nil {
 		if keys, ok := answer.(wiper); ok {
 			defer keys.wipe()

@@ -90,6 +90,7 @@ func (s *Server) open() (err error) {
 	}
 	s.metrics.WatchKeys(s.store)
 	s.api = s.newHTTP(s.tracer.Handler(s.newAPI()))
+	s.api.ConnContext = api.WithConnection
 	if s.api.TLSConfig, err = s.newTLS(); err != nil {
 		return err
 	}

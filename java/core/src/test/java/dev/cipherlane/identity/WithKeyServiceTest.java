@@ -228,6 +228,30 @@ class WithKeyServiceTest {
     }
   }
 
+  /** The key service ends the connection with that answer, which must be read all the same. */
+  @Test
+  void aCertificateThatNamesNobodyIsToldSo() throws Exception {
+    Path dev = folder.resolve("dev");
+    Path certificate = folder.resolve("nobody.pem");
+    Path key = folder.resolve("nobody-key.pem");
+    String command =
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /O=nobody -days 1"
+            + (" -CA " + dev.resolve("ca.pem") + " -CAkey " + dev.resolve("ca-key.pem"))
+            + (" -out " + certificate + " -keyout " + key);
+    Process openssl = new ProcessBuilder(command.split(" ")).redirectErrorStream(true).start();
+    String said = new String(openssl.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertThat(openssl.waitFor()).as(said).isZero();
+    Map<String, Object> settings =
+        settings(
+            "cipherlane.keyservice.tls.certificate", certificate.toString(),
+            "cipherlane.keyservice.tls.key", key.toString());
+    for (int i = 0; i < 3; i++) {
+      try (Encryptor encryptor = new Encryptor(Configuration.of(settings))) {
+        assertThatThrownBy(() -> encrypt(encryptor)).hasMessageContaining("unauthenticated");
+      }
+    }
+  }
+
   @Test
   void outlivesAnOutageButNotItsCertificate() throws Exception { // CL-IDN-032 CL-IDN-036
     Map<String, Object> settings = byFiles();
