@@ -7,11 +7,13 @@ What may wait for a key waits in a thread, not in the loop.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
-from typing import Any, Callable, Mapping, NoReturn, Optional
+from typing import Any, AsyncIterator, Callable, Mapping, NoReturn, Optional
 
 import aiokafka
-from aiokafka.structs import ConsumerRecord
+from aiokafka.errors import IllegalStateError
+from aiokafka.structs import ConsumerRecord, TopicPartition
 
 from cipherlane.configuration import FAILURE_ACTION, Configuration, FailureAction
 from cipherlane.counts import Counts, Numbers
@@ -150,14 +152,17 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
     async def getone(self, *partitions: Any) -> Any:  # noqa: ANN401
         """As ``AIOKafkaConsumer.getone``; the value is decrypted."""
         while True:
-            shown = await self._decrypted([await super().getone(*partitions)])
+            record = await super().getone(*partitions)
+            async with self._until_shown([record]):
+                shown = await self._decrypted([record])
             if shown:
                 return shown[0]
 
     async def getmany(self, *partitions: Any, **kwargs: Any) -> dict[Any, list[Any]]:  # noqa: ANN401
         """As ``AIOKafkaConsumer.getmany``; the keys of each partition's records are asked for together."""
         found = await super().getmany(*partitions, **kwargs)
-        shown = {partition: await self._decrypted(records) for partition, records in found.items()}
+        async with self._until_shown([record for records in found.values() for record in records]):
+            shown = {partition: await self._decrypted(records) for partition, records in found.items()}
         return {partition: records for partition, records in shown.items() if records}
 
     def cipherlane_numbers(self) -> Numbers:
@@ -173,6 +178,34 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
                 await self._letters.stop()
         finally:
             self._decryptor.close()
+
+    @contextlib.asynccontextmanager
+    async def _until_shown(self, records: list[Any]) -> AsyncIterator[None]:
+        """Who is cancelled meanwhile, or whose deserializer raises, loses nothing: the next call takes the records."""
+        try:
+            yield
+        except BaseException:
+            for record in reversed(records):
+                self._give_back(TopicPartition(record.topic, record.partition), record.offset)
+            raise
+
+    def _give_back(self, partition: TopicPartition, offset: int) -> None:
+        position = self._position_now(partition)
+        if position is not None and position > offset:
+            self.seek(partition, offset)
+
+    def _position_now(self, partition: TopicPartition) -> Optional[int]:
+        """None where it would have to be waited for: then what was taken is not what comes next anyhow."""
+        asking = self.position(partition)
+        try:
+            asking.send(None)
+        except StopIteration as known:
+            found: int = known.value
+            return found
+        except IllegalStateError:
+            return None
+        asking.close()
+        return None
 
     async def _decrypted(self, records: list[Any]) -> list[Any]:
         outcomes: list[Any] = [self._decryptor.decrypt_at_once(record.topic, record.value) for record in records]

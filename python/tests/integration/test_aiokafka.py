@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import time
+import uuid
+from pathlib import Path
 from typing import Any
 
 import confluent_kafka
@@ -12,7 +16,7 @@ from test_producer import read, stored
 
 from cipherlane import ConfigurationError, DecryptionError, EncryptionError, Encryptor
 from cipherlane.aiokafka import AIOKafkaConsumer, AIOKafkaProducer, UndecryptableRecord
-from processes import Cluster, Service
+from processes import Cluster, Service, start_service
 
 
 def text(value: Any) -> Any:
@@ -22,7 +26,7 @@ def text(value: Any) -> Any:
 def consumer_for(cluster: Cluster, service: Service, *topics: str, **more: Any) -> AIOKafkaConsumer:
     settings = service.settings("consumer")
     own: dict[str, Any] = {"bootstrap_servers": cluster.bootstrap, "auto_offset_reset": "earliest", "group_id": None}
-    return AIOKafkaConsumer(*topics, cipherlane=settings, **own, **more)
+    return AIOKafkaConsumer(*topics, **{"cipherlane": settings, **own, **more})
 
 
 @pytest.mark.parametrize(("bound", "flags"), [("t-*", 4), ("other", 0)])
@@ -149,6 +153,123 @@ def test_a_dead_letter_that_cannot_be_put_is_met_as_a_failure(cluster: Cluster, 
     assert numbers["dead_lettered_total"] == 0
     with pytest.raises(DecryptionError, match=r"plaintext-rejected.*the dead-letter topic is the topic itself"):
         shown[0].value  # noqa: B018
+
+
+@pytest.mark.parametrize("how", ["getone", "getmany"])
+def test_a_call_that_is_cancelled_loses_nothing(cluster: Cluster, tmp_path: Path, how: str) -> None:
+    """Nor does one that waits for a key, which comes later."""
+    topic, service = cluster.topic("t"), start_service(tmp_path / "keys")
+
+    async def take(consumer: AIOKafkaConsumer) -> list[Any]:
+        if how == "getone":
+            return [await consumer.getone()]
+        found = await consumer.getmany(timeout_ms=500)
+        return [record for records in found.values() for record in records]
+
+    async def take_until_some(consumer: AIOKafkaConsumer) -> None:
+        while not await take(consumer):
+            pass
+
+    async def back() -> None:
+        patient = service.settings(
+            "consumer", keyservice_connect_timeout_ms=60_000, keyservice_request_timeout_ms=60_000
+        )
+        async with consumer_for(cluster, service, topic, cipherlane=patient) as consumer:
+            service.process.send_signal(signal.SIGSTOP)
+            for _ in range(3):
+                with pytest.raises(asyncio.TimeoutError):
+                    await asyncio.wait_for(take_until_some(consumer), 2)
+            service.process.send_signal(signal.SIGCONT)
+            records: list[Any] = []
+            while len(records) < 5:
+                records += await asyncio.wait_for(take(consumer), 20)
+            assert [(record.offset, record.value) for record in records] == [(i, b"%d" % i) for i in range(5)]
+
+    try:
+        with Encryptor.from_settings(service.settings("producer")) as encryptor:
+            cluster.write(topic, *[encryptor.encrypt(topic, b"%d" % i) for i in range(5)])
+        asyncio.run(back())
+    finally:
+        service.process.send_signal(signal.SIGCONT)
+        service.close()
+
+
+def test_what_was_sought_or_taken_away_meanwhile_is_not_given_back(cluster: Cluster, service: Service) -> None:
+    topic = cluster.topic("t")
+    cluster.write(topic, None, None, None)
+    partition = TopicPartition(topic, 0)
+
+    async def run() -> None:
+        async with consumer_for(cluster, service) as consumer:
+            consumer._give_back(partition, 0)  # not assigned
+            consumer.assign([partition])
+            consumer._give_back(partition, 0)  # its position is not known yet
+            assert (await consumer.getone()).offset == 0
+            consumer.seek(partition, 0)
+            consumer._give_back(partition, 1)
+            assert (await consumer.getone()).offset == 0
+            consumer._give_back(partition, 0)
+            assert (await consumer.getone()).offset == 0
+
+    asyncio.run(run())
+
+
+def test_a_deserializer_that_raises_skips_nothing(cluster: Cluster, service: Service) -> None:
+    topic = cluster.topic("t")
+
+    async def run() -> None:
+        async with AIOKafkaProducer(
+            cipherlane=service.settings("producer"), bootstrap_servers=cluster.bootstrap
+        ) as producer:
+            for value in (b"1", b"x", b"3"):
+                await producer.send_and_wait(topic, value)
+        async with consumer_for(cluster, service, topic, value_deserializer=int) as consumer:
+            assert (await consumer.getone()).value == 1
+            for _ in range(2):
+                with pytest.raises(ValueError, match="invalid literal"):
+                    await consumer.getone()
+            consumer.seek(TopicPartition(topic, 0), 2)
+            assert (await consumer.getone()).value == 3
+
+    asyncio.run(run())
+
+
+def test_records_and_offsets_in_one_transaction(cluster: Cluster, service: Service) -> None:
+    """``async for`` on one side, a transaction for each record on the other; what was aborted is not read."""
+    source, target, group = cluster.topic("t"), cluster.topic("t"), f"pipe-{uuid.uuid4()}"
+    partition = TopicPartition(source, 0)
+
+    async def run() -> None:
+        own: dict[str, Any] = {"cipherlane": service.settings("producer"), "bootstrap_servers": cluster.bootstrap}
+        committed: dict[str, Any] = {
+            "group_id": group,
+            "enable_auto_commit": False,
+            "isolation_level": "read_committed",
+        }
+        async with AIOKafkaProducer(**own, transactional_id=group) as producer:
+            async with producer.transaction():
+                for number in range(5):
+                    await producer.send(source, b"%d" % number)
+            async with consumer_for(cluster, service, source, **committed) as consumer:
+                async for record in consumer:
+                    await producer.begin_transaction()
+                    await producer.send(target, b"aborted")
+                    await producer.abort_transaction()
+                    async with producer.transaction():
+                        await producer.send(target, record.value * 2)
+                        await producer.send_offsets_to_transaction({partition: record.offset + 1}, group)
+                    if record.value == b"4":
+                        break
+                until = time.monotonic() + 20
+                while (
+                    await consumer.committed(partition) != 5
+                ):  # the last transaction's end reaches the group a moment later
+                    assert time.monotonic() < until
+        async with consumer_for(cluster, service, target, isolation_level="read_committed") as consumer:
+            values = [(await consumer.getone()).value for _ in range(5)]
+        assert values == [b"00", b"11", b"22", b"33", b"44"]
+
+    asyncio.run(run())
 
 
 def test_bad_settings_are_refused(service: Service) -> None:

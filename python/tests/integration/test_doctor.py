@@ -14,7 +14,7 @@ import pytest
 
 from cipherlane.cli import main
 from hostile import Authority, answer, serving
-from processes import Service, start_service
+from processes import Cluster, Service, start_service
 
 
 class Doctor:
@@ -25,7 +25,7 @@ class Doctor:
         self._output = output
 
     def examine(self, settings: dict[str, Any], *arguments: str) -> tuple[int, str]:
-        self._file.write_text(json.dumps({"bootstrap.servers": "b:9092", **settings}))
+        self._file.write_text(json.dumps({"client.id": "doctor", **settings}))
         code = main(["doctor", str(self._file), *arguments])
         return code, self._output.readouterr().out
 
@@ -162,6 +162,24 @@ def test_connections(tmp_path: Path, doctor: Doctor, service: Service) -> None:
         assert "key-service-unavailable" in said
         assert words in said, said
         assert "topic t-1" not in said
+
+
+def test_kafka(service: Service, cluster: Cluster, doctor: Doctor) -> None:
+    """Where the settings say where it is; each way that it is not there."""
+    good = {**service.settings("consumer"), "bootstrap.servers": cluster.bootstrap, "group.id": "g"}
+    code, said = doctor.examine(good)
+    assert code == 0, said
+    assert f"Kafka at {cluster.bootstrap} answers: 1 broker(s)" in said
+    for change, words in (
+        ({"bootstrap.servers": "127.0.0.1:1"}, "nothing listens there"),
+        ({"bootstrap.servers": "no-such-host.invalid:9092"}, "the host's name is not known"),
+        ({"security.protocol": "SSL"}, "security.protocol is not that of this listener"),
+        ({"security.protocol": "SAFE"}, "security.protocol"),
+        ({"bootstrap.servers": service.described["url"].removeprefix("https://")}, "security.protocol is not that"),
+    ):
+        code, said = doctor.examine({**good, **change})
+        assert code == 1
+        assert words in said, said
 
 
 def test_a_service_that_stopped(tmp_path: Path, doctor: Doctor) -> None:

@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Optional
@@ -270,6 +271,36 @@ def asked(path: Path) -> dict[str, Any]:
             head, _, body = answer.read().partition(b"\r\n\r\n")
     assert b" 200 " in head.splitlines()[0]
     return dict(json.loads(body))
+
+
+def test_threads_share_a_producer_and_a_consumer(cluster: Cluster, service: Service) -> None:
+    """Each record is delivered once and read once, by whichever thread."""
+    topic = cluster.topic("t")
+    delivered: list[Any] = []
+    taken: list[Any] = []
+
+    def there(number: int) -> None:
+        for count in range(250):
+            producer.produce(topic, b"%d-%d" % (number, count), callback=lambda _, message: delivered.append(message))
+            producer.poll(0)
+
+    def back(number: int) -> None:
+        until = time.monotonic() + 30
+        while len(taken) < 2000 and time.monotonic() < until:
+            found = [consumer.poll(0.1)] if number % 2 else consumer.consume(100, 0.1)
+            taken.extend(message for message in found if message is not None)
+
+    with ThreadPoolExecutor(8) as threads:
+        producer = producer_for(cluster, service)
+        list(threads.map(there, range(8)))
+        producer.flush()
+        producer.close()
+        with closing(Consumer({**group_settings(cluster), **service.settings("consumer")})) as consumer:
+            consumer.subscribe([topic])
+            list(threads.map(back, range(4)))
+            values = sorted(message.value() for message in taken)
+    assert values == sorted(message.value() for message in delivered)
+    assert values == sorted(b"%d-%d" % (number, count) for number in range(8) for count in range(250))
 
 
 def test_gunicorns_workers_repeat_no_nonce(service: Service, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -40,6 +41,42 @@ def test_sessions_end_with_their_lease_and_their_time() -> None:
     clock.now += 1100
     third = prefix()
     assert third[:16] != first[:16]
+
+
+def test_threads_share_both_while_keys_come_and_go() -> None:
+    """CL-ENV-031: leases end in the middle; whatever was written is read, by whichever thread."""
+    clock, source = ManualClock(), MemorySource(refresh_in=40, expires_in=50)
+    topics = ["a", "b", "c", "d"]
+    for topic in topics:
+        source.add(topic)
+    encryptor, decryptor = (
+        Encryptor(source, QUICK, Writing(100), clock=clock),
+        Decryptor(source, QUICK, max_plaintext=100, clock=clock),
+    )
+    written: list[tuple[str, bytes, bytes]] = []
+    wrong: list[object] = []
+
+    def work(number: int) -> None:
+        for count in range(300):
+            topic, plaintext = topics[(number + count) % 4], b"%d-%d" % (number, count)
+            value = encryptor.encrypt(topic, plaintext)
+            assert value is not None
+            written.append((topic, plaintext, value))
+            earlier = written[-1 - count % 7 :][:3]
+            outcomes = decryptor.decrypt_all([Record(topic, value) for topic, _, value in earlier])
+            outcomes += [decryptor.decrypt(topic, value) for topic, _, value in earlier]
+            wrong.extend(one for one, (_, sought, _) in zip(outcomes, earlier * 2) if one != sought)
+            if count % 10 == number:
+                clock.now += 7
+            if count % 100 == number:
+                source.add(topic)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(work, range(8)))
+    assert wrong == []
+    assert len({value[20:44] for _, _, value in written}) == len(written) == 2400
+    assert len(source.given) > 12
+    assert all(given.wiped for given in source.given[:4])
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

@@ -1,4 +1,4 @@
-"""``doctor``: checks configuration, certificate, connection, clock and rights, and says what to fix."""
+"""``doctor``: checks configuration, certificate, connections, clock and rights, and says what to fix."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import dataclasses
 import datetime as dt
 import sys
 from email.utils import parsedate_to_datetime
-from typing import Any, Callable, Iterator, NamedTuple, Optional
+from typing import Any, Callable, Iterator, Mapping, NamedTuple, Optional
 
 from cryptography import x509
 
 from cipherlane import configuration
-from cipherlane.cli import advice, settings_file
+from cipherlane.cli import advice, kafka, settings_file
 from cipherlane.configuration import Configuration
 from cipherlane.errors import CipherlaneError, ConfigurationError
 from cipherlane.keys import EncryptionGrant, UnencryptedMode
@@ -36,7 +36,7 @@ class Finding(NamedTuple):
 
 def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not name this type
     """Adds the command."""
-    parser = commands.add_parser("doctor", help="check settings, certificate, connection, clock and rights")
+    parser = commands.add_parser("doctor", help="check settings, certificate, connections, clock and rights")
     parser.add_argument("settings", help="file with the client's settings: JSON, or lines of name=value")
     parser.add_argument("--topic", action="append", default=[], help="check the rights on a topic; may be repeated")
     sides = ("producer", "consumer", "both")
@@ -58,7 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _examine(arguments: argparse.Namespace) -> Iterator[Finding]:
     try:
-        settings = Configuration.from_settings(configuration.split(settings_file.read(arguments.settings))[0])
+        ours, theirs = configuration.split(settings_file.read(arguments.settings))
+        settings = Configuration.from_settings(ours)
         client = KeyServiceClient(settings)
     except ConfigurationError as error:
         yield Finding(error.detail, "correct this setting (spec/configuration.md)")
@@ -79,6 +80,19 @@ def _examine(arguments: argparse.Namespace) -> Iterator[Finding]:
         for topic in arguments.topic:
             yield from _rights(client, topic, arguments.side)
     client.close()
+    yield from _brokers(theirs)
+
+
+def _brokers(settings: Mapping[str, Any]) -> Iterator[Finding]:
+    """Kafka itself, where the settings say where it is."""
+    where = f"Kafka at {settings.get('bootstrap.servers')}"
+    try:
+        found = kafka.brokers(settings)
+    except kafka.UnreachableError as unreachable:
+        yield Finding(f"{where}: {unreachable}", unreachable.fix)
+        return
+    if found is not None:
+        yield Finding(f"{where} answers: {found} broker(s)")
 
 
 def _issued(settings: Configuration) -> Iterator[Finding]:
