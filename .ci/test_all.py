@@ -57,6 +57,7 @@ def count(file: Path) -> Tally:
 def make(verb: str, folder: Path) -> int:
     """Exit code of make, whose programs leave nothing behind: not even those that tests kill."""
     with tempfile.TemporaryDirectory(prefix="cl-", ignore_cleanup_errors=True) as temporary:
+        os.chmod(temporary, 0o711)  # some tests are other users
         command = ["make", "--no-print-directory", "-C", str(folder), verb]
         return subprocess.run(command, env={**os.environ, "TMPDIR": temporary}).returncode
 

@@ -365,7 +365,16 @@ func testLocalProcesses(t *testing.T, broker string) {
 		t.Errorf("%v; %s", err, local.Log)
 	}
 	t.Run("conditions on the program and the labels", func(t *testing.T) {
-		c := kafkaClient(t, local.Listeners["kafka"], kgo.RecordRetries(2), kgo.AllowAutoTopicCreation())
+		made := kadm.NewClient(kafkaClient(t, broker))
+		names := []string{"by-hash", "by-label", "by-other-hash", "by-other-label"}
+		if _, err := made.CreateTopics(within(t, time.Minute), 1, 1, nil, names...); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the topics", func() bool {
+			known, err := made.ListTopics(within(t, time.Minute), names...)
+			return err == nil && known.Error() == nil
+		})
+		c := kafkaClient(t, local.Listeners["kafka"], kgo.RecordRetries(2))
 		for topic, want := range map[string]error{
 			"by-hash": nil, "by-label": nil, "by-other-hash": kerr.TopicAuthorizationFailed, "by-other-label": kerr.TopicAuthorizationFailed,
 		} {

@@ -20,13 +20,15 @@ func WithConnection(ctx context.Context, connection net.Conn) context.Context {
 const lastAnswer = 250 * time.Millisecond
 
 // endConnection lets the answer that is written next be the connection's last. HTTP/2 would announce that ahead of the answer (GOAWAY), which
-// Java's client of release 17 then takes for no answer at all (JDK-8335181), so there the connection ends a little later, unannounced.
+// Java's client of release 17 then takes for no answer at all (JDK-8335181), so there the connection ends a little later, unannounced; but only
+// where it is the certificate that says nothing, and so no call by this connection is answered. Others may have better tokens.
 func endConnection(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor < 2 {
 		w.Header().Set("Connection", "close")
 		return
 	}
-	if connection, ok := r.Context().Value(connectionKey{}).(net.Conn); ok {
+	byCertificate := len(r.TLS.PeerCertificates) > 0 && r.Header.Get("Authorization") == ""
+	if connection, ok := r.Context().Value(connectionKey{}).(net.Conn); ok && byCertificate {
 		time.AfterFunc(lastAnswer, func() { _ = connection.Close() })
 	}
 }
