@@ -8,18 +8,19 @@ _CONNECTION = ("bootstrap.servers", "security.protocol", "ssl.", "sasl.", "enabl
 _TIMEOUT = 10.0
 """Seconds."""
 
+_HUNG_UP = "it hung up: security.protocol is not that of this listener, or a proxy without a broker behind it"
+
 # What librdkafka says, in parts.
 _BY_TEXT = (
     ("refused", "nothing listens there: does the broker run, and is the port right?"),
     ("resolve", "the host's name is not known: look at bootstrap.servers and at DNS"),
     ("certificate verify failed", "ssl.ca.location is not the CA of the broker's certificate"),
+    ("PLAINTEXT broker", "the port does not speak TLS: security.protocol is not that of this listener"),
     ("wrong version number", "the port does not speak TLS: security.protocol is not that of this listener"),
     ("handshake failed", "the broker refuses this client's certificate, or the port does not speak TLS"),
     ("SASL", "the broker does not take these credentials: look at sasl.*"),
-    (
-        "Disconnected",
-        "it hung up: security.protocol is not that of this listener, or a proxy without a broker behind it",
-    ),
+    ("Disconnected", _HUNG_UP),
+    ("brokers are down", _HUNG_UP),  # all that librdkafka says of it
 )
 
 
