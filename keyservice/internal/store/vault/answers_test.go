@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -162,10 +164,10 @@ func TestTriedAgain(t *testing.T) {
 	s := open(t, o)
 	known := mustCurrent(t, s, "claims")
 	for _, status := range []int{412, 429, 503} {
-		count := 0
+		var count atomic.Int32 // the stores ask for more than one thing at a time
 		proxy.Fault(func(w http.ResponseWriter, _ *http.Request) bool {
-			count++
-			if count%3 == 0 {
+			n := count.Add(1)
+			if n%3 == 0 {
 				return false
 			}
 			w.WriteHeader(status)
@@ -215,12 +217,14 @@ func pageLength(t *testing.T, s *Store, scope string) int {
 
 // loseFirstAnswers hands the first write to each path to Vault and answers 502.
 func loseFirstAnswers(server *testvault.Server) func(http.ResponseWriter, *http.Request) bool {
-	lost := map[string]bool{}
+	var lost sync.Map // handlers run side by side
 	return func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Method != http.MethodPut || lost[r.URL.Path] {
+		if r.Method != http.MethodPut {
 			return false
 		}
-		lost[r.URL.Path] = true
+		if _, before := lost.LoadOrStore(r.URL.Path, true); before {
+			return false
+		}
 		request := r.Clone(r.Context())
 		request.RequestURI = ""
 		request.URL.Scheme, request.URL.Host = "http", strings.TrimPrefix(server.Address, "http://")
