@@ -182,6 +182,13 @@ def test_kafka(service: Service, cluster: Cluster, doctor: Doctor) -> None:
         assert words in said, said
 
 
+def test_kafka_is_left_out_without_confluent(service: Service, doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    code, said = doctor.examine({**service.settings("consumer"), "bootstrap.servers": "127.0.0.1:1"})
+    assert code == 0, said
+    assert "Kafka" not in said
+
+
 def test_a_service_that_stopped(tmp_path: Path, doctor: Doctor) -> None:
     own = start_service(tmp_path / "ks")
     settings = own.settings("producer")
