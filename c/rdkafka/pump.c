@@ -261,23 +261,28 @@ static void destroy(cl_pump *pump)
     free(pump);
 }
 
-cl_pump *cl_pump_new(const cl_settings *settings, bool verify_host, cl_error *error)
+static cl_pump *begin(cl_tls *tls, cl_error *error)
 {
     cl_pump *pump = calloc(1, sizeof *pump);
     if (pump == NULL) {
+        cl_tls_free(tls);
         (void)cl_no_memory(error);
         return NULL;
     }
     (void)pthread_mutex_init(&pump->mutex, NULL);
-    bool set = open_set(pump);
-    pump->tls = set ? cl_tls_new(settings, verify_host, error) : NULL;
-    if (!set) {
-        (void)cl_fail(error, CL_INTERNAL, "internal: no descriptors for epoll");
-    } else if (pump->tls != NULL && cl_thread_start(&pump->thread, run, pump)) {
+    pump->tls = tls;
+    if (open_set(pump) && cl_thread_start(&pump->thread, run, pump)) {
         return pump;
     }
+    (void)cl_fail(error, CL_INTERNAL, "internal: no descriptors, or no thread, for TLS to brokers");
     destroy(pump);
     return NULL;
+}
+
+cl_pump *cl_pump_new(cl_identity *identity, const cl_tls_terms *terms, cl_error *error)
+{
+    cl_tls *tls = cl_tls_new(identity, terms, error);
+    return tls == NULL ? NULL : begin(tls, error);
 }
 
 void cl_pump_free(cl_pump *pump)

@@ -11,8 +11,8 @@
 
 typedef struct cl_pump cl_pump;
 
-/* NULL with *error set. `verify_host` as in cl_tls_new. */
-cl_pump *cl_pump_new(const cl_settings *settings, bool verify_host, cl_error *error);
+/* NULL with *error set. The arguments are those of cl_tls_new: the share of `identity` is taken over in any case. */
+cl_pump *cl_pump_new(cl_identity *identity, const cl_tls_terms *terms, cl_error *error);
 
 /* Closes all connections and stops the thread. NULL is allowed. */
 void cl_pump_free(cl_pump *pump);

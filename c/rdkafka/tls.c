@@ -10,6 +10,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,10 +24,10 @@ typedef struct resumed {
 } resumed;
 
 struct cl_tls {
-    cl_settings settings;
+    char peer_ids[CL_TEXT_MAX];
+    uint32_t timeout_ms;
     bool verify_host;
     cl_identity *identity;
-    int slot;              /* of an SSL: the host it is for */
     pthread_mutex_t mutex; /* guards what follows */
     cl_pem *pem;           /* that the context was made from */
     SSL_CTX *context;
@@ -40,19 +41,31 @@ static void free_host(void *parent, void *host, CRYPTO_EX_DATA *data, int index,
     free(host);
 }
 
-cl_tls *cl_tls_new(const cl_settings *settings, bool verify_host, cl_error *error)
+/* What an SSL says about the host it is for; OpenSSL never gives such a number back, so there is one. */
+static pthread_once_t slot_once = PTHREAD_ONCE_INIT;
+static int slot;
+
+static void make_slot(void)
+{
+    slot = SSL_get_ex_new_index(0, NULL, NULL, NULL, free_host);
+}
+
+cl_tls *cl_tls_new(cl_identity *identity, const cl_tls_terms *terms, cl_error *error)
 {
     cl_tls *tls = calloc(1, sizeof *tls);
     if (tls == NULL) {
+        cl_identity_release(identity);
         (void)cl_no_memory(error);
         return NULL;
     }
-    cl_settings_copy(&tls->settings, settings);
-    tls->verify_host = verify_host;
+    (void)snprintf(tls->peer_ids, sizeof tls->peer_ids, "%s", terms->peer_ids);
+    tls->timeout_ms = terms->timeout_ms;
+    tls->verify_host = terms->verify_host;
     (void)pthread_mutex_init(&tls->mutex, NULL);
-    tls->slot = SSL_get_ex_new_index(0, NULL, NULL, NULL, free_host);
-    tls->identity = cl_identity_share(settings, error);
-    if (tls->identity == NULL || tls->slot < 0) {
+    (void)pthread_once(&slot_once, make_slot);
+    tls->identity = identity;
+    if (slot < 0) {
+        (void)cl_no_memory(error);
         cl_tls_free(tls);
         return NULL;
     }
@@ -93,7 +106,7 @@ static resumed *find(cl_tls *tls, const char *host)
 static int on_session(SSL *ssl, SSL_SESSION *session)
 {
     cl_tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
-    const char *host = SSL_get_ex_data(ssl, tls->slot);
+    const char *host = SSL_get_ex_data(ssl, slot);
     bool keep = host != NULL && strlen(host) < HOST_MAX;
     (void)pthread_mutex_lock(&tls->mutex);
     keep = keep && SSL_get_SSL_CTX(ssl) == tls->context; /* not of a certificate before */
@@ -221,7 +234,7 @@ static SSL *begin(cl_tls *tls, cl_pem *pem, char *host)
 {
     SSL_CTX *context = host == NULL ? NULL : context_of(tls, pem);
     SSL *ssl = context == NULL ? NULL : SSL_new(context);
-    if (ssl == NULL || !aim(tls, ssl, host) || SSL_set_ex_data(ssl, tls->slot, host) != 1) {
+    if (ssl == NULL || !aim(tls, ssl, host) || SSL_set_ex_data(ssl, slot, host) != 1) {
         SSL_free(ssl);
         free(host);
         return NULL;
@@ -237,7 +250,7 @@ static SSL *begin(cl_tls *tls, cl_pem *pem, char *host)
 SSL *cl_tls_session(cl_tls *tls, const char *address, uint64_t *expires_at, cl_error *error)
 {
     cl_pem *pem = NULL;
-    if (cl_identity_take(tls->identity, tls->settings.request_timeout_ms, &pem, error) != CL_OK) {
+    if (cl_identity_take(tls->identity, tls->timeout_ms, &pem, error) != CL_OK) {
         return NULL;
     }
     *expires_at = pem->expires_at;
@@ -257,9 +270,9 @@ SSL *cl_tls_session(cl_tls *tls, const char *address, uint64_t *expires_at, cl_e
 bool cl_tls_peer_allowed(const cl_tls *tls, const SSL *ssl)
 {
     char principal[CL_PRINCIPAL_MAX];
-    if (*tls->settings.peer_ids == '\0') {
+    if (*tls->peer_ids == '\0') {
         return true;
     }
     const X509 *peer = SSL_get0_peer_certificate(ssl);
-    return peer != NULL && cl_certificate_principal(peer, principal) && cl_ids_have(tls->settings.peer_ids, principal);
+    return peer != NULL && cl_certificate_principal(peer, principal) && cl_ids_have(tls->peer_ids, principal);
 }

@@ -11,8 +11,15 @@
 
 typedef struct cl_tls cl_tls;
 
-/* NULL with *error set. `verify_host`: the peer's certificate must be for the host name or address that was dialled. */
-cl_tls *cl_tls_new(const cl_settings *settings, bool verify_host, cl_error *error);
+/* What sessions need beside the certificate. */
+typedef struct cl_tls_terms {
+    const char *peer_ids; /* a valid list (topics.h); "" for any */
+    uint32_t timeout_ms;  /* for the first certificate */
+    bool verify_host;     /* the peer's certificate must be for the host name or address that was dialled */
+} cl_tls_terms;
+
+/* NULL with *error set. Takes the share of `identity` over in any case; the terms are copied. */
+cl_tls *cl_tls_new(cl_identity *identity, const cl_tls_terms *terms, cl_error *error);
 void cl_tls_free(cl_tls *tls);
 
 /*

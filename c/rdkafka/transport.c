@@ -47,7 +47,9 @@ static bool speak_plainly(rd_kafka_conf_t *conf, bool sasl)
 cl_code cl_transport_begin(rd_kafka_conf_t *conf, const cl_settings *settings, cl_pump **pump, cl_error *error)
 {
     bool sasl = is(conf, "security.protocol", "sasl_ssl");
-    bool verify_host = !is(conf, "ssl.endpoint.identification.algorithm", "none");
+    const cl_tls_terms terms = {.peer_ids = settings->peer_ids,
+                                .timeout_ms = settings->request_timeout_ms,
+                                .verify_host = !is(conf, "ssl.endpoint.identification.algorithm", "none")};
     *pump = NULL;
     if (!settings->renew || !(sasl || is(conf, "security.protocol", "ssl")) || own_certificate(conf)) {
         return *settings->peer_ids == '\0'
@@ -57,7 +59,8 @@ cl_code cl_transport_begin(rd_kafka_conf_t *conf, const cl_settings *settings, c
                              "identity.renew, security.protocol ssl or sasl_ssl, and no certificate in librdkafka's "
                              "settings");
     }
-    *pump = cl_pump_new(settings, verify_host, error);
+    cl_identity *identity = cl_identity_share(settings, error);
+    *pump = identity == NULL ? NULL : cl_pump_new(identity, &terms, error);
     if (*pump == NULL) {
         return CL_INTERNAL;
     }

@@ -239,6 +239,28 @@ static void globs(void)
           !cl_dead_letter_topic("a b", "t", out));
 }
 
+static void ids(void)
+{
+    static const char LIST[] = "spiffe://a.org/x, spiffe://a.org/y/*/z?,spiffe://b*/**,spiffe://c/[d]";
+    static const char *const INSIDE[] = {"a.org/x", "a.org/y/1/z2", "a.org/y//z2", "b/q", "bb/q/r/s", "c/[d]"};
+    static const char *const OUTSIDE[] = {"a.org/x/y", "a.org/xx", "a.org", "a.org/y/1/2/z3", "a.org/y/1/z/",
+                                          "b",         "b/",       "x/b/q", "c/d",            "c/[d]/e"};
+    static const char *const WRONG[] = {"a", "spiffe://", "spiffe://a,,spiffe://b", ",", "spiffe://a b", "https://a/b"};
+    char id[64];
+    for (size_t i = 0; i < sizeof INSIDE / sizeof INSIDE[0]; i++) {
+        (void)snprintf(id, sizeof id, "spiffe://%s", INSIDE[i]);
+        CHECK(cl_ids_have(LIST, id));
+    }
+    for (size_t i = 0; i < sizeof OUTSIDE / sizeof OUTSIDE[0]; i++) {
+        (void)snprintf(id, sizeof id, "spiffe://%s", OUTSIDE[i]);
+        CHECK(!cl_ids_have(LIST, id));
+    }
+    for (size_t i = 0; i < sizeof WRONG / sizeof WRONG[0]; i++) {
+        CHECK(!cl_ids_valid(WRONG[i]));
+    }
+    CHECK(!cl_ids_have(LIST, "") && cl_ids_valid("") && cl_ids_valid(LIST));
+}
+
 int main(void)
 {
     begin_service();
@@ -249,6 +271,7 @@ int main(void)
     check_case("CL-KEY-016: renewed files", renewed_files);
     check_case("numbers", numbers);
     check_case("globs and dead-letter names", globs);
+    check_case("CL-POL-009: ids of peers", ids);
     end_service();
     return check_finish("writing");
 }

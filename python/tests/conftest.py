@@ -8,7 +8,7 @@ from typing import Iterator, Optional
 import pytest
 
 from cipherlane import backend
-from processes import Cluster, Service, end, start_cluster, start_service
+from processes import Cluster, Service, end, start_cluster, start_issuing_service, start_service
 
 ON_BOTH = {
     "test_cipher", "test_vectors", "test_public_vectors", "test_encryptor_decryptor", "test_writing", "test_forking",
@@ -49,5 +49,34 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     running, process = start_cluster()
+    yield running
+    end(process)
+
+
+@pytest.fixture(scope="session")
+def issuing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    running = start_issuing_service(tmp_path_factory.mktemp("issuing"))
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="session")
+def secured(issuing: Service, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Its TLS listener wants a certificate of the key service's CA, and closes connections that rest for 2 seconds."""
+    folder, made = tmp_path_factory.mktemp("broker"), issuing.server_certificate()
+    (folder / "server.pem").write_text(made["key"] + made["certificate"])
+    (folder / "ca.pem").write_text(made["ca"])
+    (folder / "server.pem").chmod(0o600)
+    prefix = "listener.name.tls.ssl"
+    given = {
+        f"{prefix}.keystore.type": "PEM",
+        f"{prefix}.keystore.location": str(folder / "server.pem"),
+        f"{prefix}.truststore.type": "PEM",
+        f"{prefix}.truststore.location": str(folder / "ca.pem"),
+        f"{prefix}.client.auth": "required",
+        "connections.max.idle.ms": "2000",
+    }
+    options = [part for name, value in given.items() for part in ("--set", f"{name}={value}")]
+    running, process = start_cluster("--listener", "TLS:SSL", *options)
     yield running
     end(process)

@@ -209,6 +209,13 @@ def start_issuing_service(folder: Path, sections: str = "") -> Service:
     return start_service(folder, IDENTITY_POLICY)
 
 
+def bootstrapped(service: Service, principal: str, folder: Path, **more: Any) -> dict[str, Any]:
+    """The settings of a client that begins with a bootstrap token."""
+    (folder / principal).write_text(service.token(principal))
+    given = service.settings(principal, identity_token_file=str(folder / principal), **more)
+    return {name: value for name, value in given.items() if not name.endswith(("tls.certificate", "tls.key"))}
+
+
 def start_service(folder: Path, policy: str = POLICY) -> Service:
     folder.mkdir(mode=0o700, exist_ok=True)
     policy_file = folder / "policy-under-test.yaml"

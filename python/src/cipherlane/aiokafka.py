@@ -15,7 +15,7 @@ import aiokafka
 from aiokafka.errors import IllegalStateError
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
-from cipherlane.configuration import FAILURE_ACTION, Configuration, FailureAction
+from cipherlane.configuration import FAILURE_ACTION, PEER_IDS, Configuration, FailureAction
 from cipherlane.counts import Counts, Numbers
 from cipherlane.decryptor import Decryptor, Record
 from cipherlane.encryptor import Encryptor
@@ -53,8 +53,8 @@ class AIOKafkaProducer(aiokafka.AIOKafkaProducer):  # type: ignore[misc] # aioka
     ) -> None:
         self._of_key, self._of_value = key_serializer, value_serializer
         settings = Configuration.from_settings(cipherlane)
-        self._encryptor = Encryptor.from_configuration(settings)
         self._identity = _identity_for_kafka(settings, kwargs)
+        self._encryptor = Encryptor.from_configuration(settings)
         super().__init__(**kwargs)
 
     async def start(self) -> None:
@@ -277,12 +277,20 @@ class UndecryptableRecord(ConsumerRecord):  # type: ignore[misc]
 
 
 def _identity_for_kafka(settings: Configuration, kwargs: dict[str, Any]) -> Optional[identity.Identity]:
-    """Puts the certificate that the key service issues into a client's TLS, if it has none of its own."""
+    """Puts the certificate that the key service issues into a client's TLS, if it has none of its own.
+
+    Raises:
+        ConfigurationError: also where ``cipherlane.tls.peer.ids`` could not be kept [CL-TLS-012]
+    """
     over_tls = str(kwargs.get("security_protocol", "")).upper() in {"SSL", "SASL_SSL"}
     if not settings.identity_renew or not over_tls or kwargs.get("ssl_context") is not None:
+        if settings.peer_ids.patterns:
+            raise ConfigurationError(
+                f"{PEER_IDS}: needs cipherlane.identity.renew, security_protocol SSL or SASL_SSL, and no ssl_context"
+            )
         return None
     used = identity.shared(settings)
-    kwargs["ssl_context"] = identity.PeerContext(used)
+    kwargs["ssl_context"] = identity.PeerContext(used, settings.peer_ids)
     return used
 
 

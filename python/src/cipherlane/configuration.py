@@ -6,12 +6,12 @@ import difflib
 import enum
 import re
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Union
+from typing import Any, Mapping, Optional, Union
 from urllib.parse import urlsplit
 
 from cipherlane.errors import ConfigurationError
 from cipherlane.keys import KeySettings
-from cipherlane.names import TopicSet, is_valid_glob, is_valid_name
+from cipherlane.names import IdSet, TopicSet, is_valid_glob, is_valid_id, is_valid_name
 
 PREFIX = "cipherlane."
 URLS = PREFIX + "keyservice.urls"
@@ -21,6 +21,7 @@ TLS_KEY = PREFIX + "keyservice.tls.key"
 IDENTITY_RENEW = PREFIX + "identity.renew"
 IDENTITY_TOKEN = PREFIX + "identity.token.file"
 IDENTITY_JWT = PREFIX + "identity.jwt.file"
+PEER_IDS = PREFIX + "tls.peer.ids"
 CONNECT_TIMEOUT = PREFIX + "keyservice.connect.timeout.ms"
 REQUEST_TIMEOUT = PREFIX + "keyservice.request.timeout.ms"
 DEADLINE = PREFIX + "keys.deadline.ms"
@@ -45,8 +46,9 @@ _NUMBERS = {
     COMPRESSION_MIN: (0, 1_073_741_824, 1_024),
 }
 _IDENTITY = (IDENTITY_RENEW, IDENTITY_TOKEN, IDENTITY_JWT)
-_OTHERS = (FAILURE_ACTION, DEAD_LETTER_TOPIC, COMPRESSION_TOPICS, RECORD_KEY_TOPICS)
+_OTHERS = (PEER_IDS, FAILURE_ACTION, DEAD_LETTER_TOPIC, COMPRESSION_TOPICS, RECORD_KEY_TOPICS)
 _NAMES = (URLS, *_FILES, *_NUMBERS, *_IDENTITY, *_OTHERS)
+_LONGEST_LIST = 4_095
 _TOPIC_OF_RECORD = "{topic}"
 _DIGITS = re.compile(r"[0-9]{1,10}")
 
@@ -85,6 +87,8 @@ class Configuration:
     identity_token: str
     """Path, or empty; so is the next."""
     identity_jwt: str
+    peer_ids: IdSet
+    """Without patterns: any peer will do."""
     connect_timeout: float
     request_timeout: float
     keys: KeySettings
@@ -107,6 +111,7 @@ class Configuration:
             urls=_urls(settings),
             tls_ca=_file(settings, TLS_CA),
             **_identity(settings),
+            peer_ids=_peer_ids(settings),
             connect_timeout=numbers[CONNECT_TIMEOUT] / 1000,
             request_timeout=numbers[REQUEST_TIMEOUT] / 1000,
             keys=KeySettings(numbers[DEADLINE] / 1000, numbers[RETRY_BACKOFF] / 1000, numbers[CACHE_MAX]),
@@ -179,6 +184,23 @@ def _identity(settings: Settings) -> dict[str, Any]:
     }
 
 
+def _peer_ids(settings: Settings) -> IdSet:
+    patterns = _list(settings, PEER_IDS)
+    if patterns is None or not all(map(is_valid_id, patterns)) or len(",".join(patterns)) > _LONGEST_LIST:
+        raise ConfigurationError(
+            f"{PEER_IDS}: takes a list of SPIFFE ids and patterns, comma-separated, {_LONGEST_LIST} bytes at most"
+        )
+    return IdSet(patterns)
+
+
+def _list(settings: Settings, name: str) -> Optional[tuple[str, ...]]:
+    """The parts between commas; None if it is no text."""
+    value = settings.get(name, "")
+    if not isinstance(value, str):
+        return None
+    return tuple(part.strip() for part in value.split(",")) if value.strip() else ()
+
+
 def _number(settings: Settings, name: str) -> int:
     least, most, default = _NUMBERS[name]
     value: Union[int, str] = settings.get(name, default)
@@ -190,11 +212,10 @@ def _number(settings: Settings, name: str) -> int:
 
 
 def _topics(settings: Settings, name: str) -> TopicSet:
-    value = settings.get(name, "")
-    globs = [part.strip() for part in value.split(",")] if isinstance(value, str) and value.strip() else []
-    if not isinstance(value, str) or not all(map(is_valid_glob, globs)):
+    globs = _list(settings, name)
+    if globs is None or not all(map(is_valid_glob, globs)):
         raise ConfigurationError(f"{name}: takes a list of topic names and globs (* and ?), comma-separated")
-    return TopicSet(tuple(globs))
+    return TopicSet(globs)
 
 
 def _failure_action(settings: Settings) -> FailureAction:

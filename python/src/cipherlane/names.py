@@ -1,4 +1,4 @@
-"""Names of topics and scopes: Kafka's rules for topic names (spec/limits.md), and sets of topics given by globs."""
+"""Names of topics and scopes: Kafka's rules for topic names (spec/limits.md), and sets of topics and of SPIFFE ids."""
 
 from __future__ import annotations
 
@@ -45,7 +45,34 @@ class TopicSet:
         return any(_pattern(glob).match(topic) for glob in self.globs)
 
 
+_SPIFFE = "spiffe://"
+
+
+def is_valid_id(pattern: str) -> bool:
+    """Whether a text is a SPIFFE id, or a pattern of some."""
+    printable = pattern.isascii() and pattern.isprintable() and " " not in pattern
+    return printable and pattern.startswith(_SPIFFE) and len(pattern) > len(_SPIFFE)
+
+
+@dataclass(frozen=True)
+class IdSet:
+    """SPIFFE ids given by patterns, as in a grant: no wildcard matches ``/``; a last ``/**`` takes whole segments."""
+
+    patterns: tuple[str, ...] = ()
+
+    def __contains__(self, name: str) -> bool:
+        """Whether one of the patterns matches the whole id."""
+        return any(_matches(pattern.split("/"), name.split("/")) for pattern in self.patterns)
+
+
+def _matches(wanted: list[str], found: list[str]) -> bool:
+    if wanted[-1] == "**":
+        below = len(wanted) - 1
+        return "/".join(found[below:]) != "" and _matches(wanted[:below], found[:below])
+    return len(wanted) == len(found) and all(_pattern(glob).match(part) for glob, part in zip(wanted, found))
+
+
 @functools.lru_cache(maxsize=1024)
 def _pattern(glob: str) -> re.Pattern[str]:
-    # fnmatch knows "[" too, which is_valid_glob does not let through; its patterns take no exponential time.
-    return re.compile(fnmatch.translate(glob))
+    # fnmatch knows "[" too, which stands for itself here; its patterns take no exponential time.
+    return re.compile(fnmatch.translate(glob.replace("[", "[[]")))

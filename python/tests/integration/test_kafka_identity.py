@@ -3,57 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ssl
 import time
 from pathlib import Path
-from typing import Any, Iterator, Optional
+from typing import Any, Optional
 
-import confluent_kafka
 import pytest
 from aiokafka.errors import KafkaConnectionError
 
-from cipherlane import CipherlaneError
+from cipherlane import CipherlaneError, ConfigurationError
 from cipherlane.aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from cipherlane.configuration import Configuration
-from cipherlane.confluent import Consumer, Producer
 from cipherlane.keyservice import identity
-from processes import Cluster, Service, end, start_cluster, start_issuing_service
-
-
-@pytest.fixture(scope="module")
-def issuing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    running = start_issuing_service(tmp_path_factory.mktemp("issuing"))
-    yield running
-    running.close()
-
-
-@pytest.fixture(scope="module")
-def secured(issuing: Service, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Its TLS listener wants a certificate of the key service's CA, and closes connections that rest for 2 seconds."""
-    folder, made = tmp_path_factory.mktemp("broker"), issuing.server_certificate()
-    (folder / "server.pem").write_text(made["key"] + made["certificate"])
-    (folder / "ca.pem").write_text(made["ca"])
-    (folder / "server.pem").chmod(0o600)
-    prefix = "listener.name.tls.ssl"
-    given = {
-        f"{prefix}.keystore.type": "PEM",
-        f"{prefix}.keystore.location": str(folder / "server.pem"),
-        f"{prefix}.truststore.type": "PEM",
-        f"{prefix}.truststore.location": str(folder / "ca.pem"),
-        f"{prefix}.client.auth": "required",
-        "connections.max.idle.ms": "2000",
-    }
-    options = [part for name, value in given.items() for part in ("--set", f"{name}={value}")]
-    running, process = start_cluster("--listener", "TLS:SSL", *options)
-    yield running
-    end(process)
-
-
-def settings(service: Service, principal: str, folder: Path) -> dict[str, Any]:
-    (folder / principal).write_text(service.token(principal))
-    given = service.settings(principal, identity_token_file=str(folder / principal))
-    return {name: value for name, value in given.items() if not name.endswith(("tls.certificate", "tls.key"))}
+from processes import Cluster, Service
+from processes import bootstrapped as settings
 
 
 def serial(given: dict[str, Any]) -> Optional[int]:
@@ -140,22 +103,37 @@ def test_a_context_of_the_application_stays(issuing: Service, secured: Cluster, 
         asyncio.run(start())
 
 
-@pytest.mark.parametrize("client", [Producer, Consumer])
-def test_confluent_kafka_says_that_it_shows_no_certificate(
-    client: Any, issuing: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Brokers would refuse it without a word of why; with a certificate of its own nothing is said."""
-    given = settings(issuing, "producer", tmp_path)
-    own = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
-    shown = {"security.protocol": "SSL", "ssl.certificate.location": "/nowhere"}
-    for more, warned in [
-        ({"security.protocol": "SSL"}, 1),
-        (shown, 0),
-        ({}, 0),
-        ({"security.protocol": "sasl_ssl"}, 0),
-    ]:
-        caplog.clear()
-        with contextlib.suppress(confluent_kafka.KafkaException):  # of the certificate that is nowhere
-            client({**own, **more, **given}).close()
-        said = [record for record in caplog.records if "is shown no certificate" in record.getMessage()]
-        assert len(said) == warned, more
+@pytest.mark.parametrize(
+    ("ids", "met"), [("*", True), ("operator", True), ("**", True), ("brokers/**", False), ("op", False)]
+)
+def test_who_a_broker_must_be(ids: str, *, met: bool, issuing: Service, secured: Cluster, tmp_path: Path) -> None:
+    """CL-TLS-011: the broker's certificate names the operator."""
+    given = settings(
+        issuing, "producer", tmp_path, tls_peer_ids=f"spiffe://else.where/*, spiffe://dev.cipherlane/{ids}"
+    )
+
+    async def start() -> None:
+        own: dict[str, Any] = {"bootstrap_servers": secured.listeners["TLS"], "security_protocol": "SSL"}
+        producer = AIOKafkaProducer(cipherlane=given, **own)
+        try:
+            await producer.start()
+        finally:
+            await producer.stop()
+
+    if met:
+        asyncio.run(start())
+    else:
+        with pytest.raises(KafkaConnectionError):
+            asyncio.run(start())
+
+
+@pytest.mark.parametrize("own", [{}, {"security_protocol": "SSL", "ssl_context": ssl.create_default_context()}])
+def test_peers_that_could_not_be_looked_at_are_refused(own: dict[str, Any], issuing: Service, tmp_path: Path) -> None:
+    """CL-TLS-012."""
+    given = settings(issuing, "producer", tmp_path, tls_peer_ids="spiffe://dev.cipherlane/*")
+
+    async def make() -> None:
+        AIOKafkaProducer(cipherlane=given, bootstrap_servers="127.0.0.1:1", **own)
+
+    with pytest.raises(ConfigurationError, match=r"tls\.peer\.ids: needs"):
+        asyncio.run(make())

@@ -9,7 +9,7 @@ import pytest
 from cipherlane.configuration import Configuration, FailureAction, Writing, split
 from cipherlane.errors import CipherlaneError, ConfigurationError
 from cipherlane.keys import KeySettings
-from cipherlane.names import TopicSet
+from cipherlane.names import IdSet, TopicSet
 
 REQUIRED = {
     "cipherlane.keyservice.urls": "https://a:1, https://[::1]:8443/ ,https://c.example:3",
@@ -37,6 +37,7 @@ def test_defaults() -> None:
         identity_renew=False,
         identity_token="",
         identity_jwt="",
+        peer_ids=IdSet(),
         connect_timeout=2.0,
         request_timeout=5.0,
         keys=KeySettings(deadline=10.0, retry_backoff=0.5, cache_max=10_000),
@@ -136,6 +137,56 @@ def test_globs_match_the_whole_name() -> None:
     for outside in ("claims2", "my-claims", "a", "ab", "aXb", "-b", "qq-b", "xz", "x1y2z3", "CLAIMS", "claims\n"):
         assert outside not in topics
     assert "a" * 249 not in TopicSet(("*a" * 124 + "b",))  # takes no exponential time
+
+
+def test_peer_ids() -> None:
+    """CL-CFG-002: SPIFFE ids and patterns, as in a grant."""
+
+    def read(given: str) -> IdSet:
+        return Configuration.from_settings({**REQUIRED, "cipherlane.tls.peer.ids": given}).peer_ids
+
+    assert read(" ") == IdSet()
+    assert read("spiffe://a/b, spiffe://a/**") == IdSet(("spiffe://a/b", "spiffe://a/**"))
+    wrong: list[Any] = [
+        "a",
+        "spiffe://",
+        "spiffe://a,,spiffe://b",
+        ",",
+        "spiffe://a b",
+        "https://a/b",
+        "spiffe://\0",
+        "spiffe://é",
+        "spiffe://" + "a" * 4_087,
+        5,
+        None,
+        ["spiffe://a"],
+    ]
+    for bad in wrong:
+        assert "cipherlane.tls.peer.ids: takes a list of SPIFFE ids" in refused(
+            {**REQUIRED, "cipherlane.tls.peer.ids": bad}
+        )
+
+
+def test_ids_match_by_segments() -> None:
+    """CL-POL-009: no wildcard reaches over a slash, but two stars at the end take whole segments."""
+    ids = IdSet(("spiffe://a.org/x", "spiffe://a.org/y/*/z?", "spiffe://b*/**", "spiffe://c/[d]"))
+    for inside in ("a.org/x", "a.org/y/1/z2", "a.org/y//z2", "b/q", "bb/q/r/s", "c/[d]"):
+        assert f"spiffe://{inside}" in ids
+    for outside in (
+        "a.org/x/y",
+        "a.org/xx",
+        "a.org",
+        "a.org/y/1/2/z3",
+        "a.org/y/1/z/",
+        "b",
+        "b/",
+        "x/b/q",
+        "c/d",
+        "c/[d]/e",
+    ):
+        assert f"spiffe://{outside}" not in ids
+    assert "" not in ids
+    assert "spiffe://" + "a" * 2_000 not in IdSet(("spiffe://" + "*a" * 500 + "b",))  # takes no exponential time
 
 
 def test_split_leaves_the_rest_alone() -> None:

@@ -16,9 +16,10 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from cipherlane.configuration import Configuration
+from cipherlane.confluent import transport
 from cipherlane.errors import CipherlaneError, ConfigurationError
 from cipherlane.keyservice import KeyServiceClient
-from cipherlane.keyservice.identity import Identity, IdentityContext, shared, tls
+from cipherlane.keyservice.identity import Identity, IdentityContext, PeerContext, shared, tls
 from cipherlane.keyservice.identity.issued import Issued
 from cipherlane.keyservice.tls import load_certificate
 from hostile import LOOPBACK, Authority, HostileServer, answer
@@ -144,6 +145,66 @@ def test_pem_files_may_be_the_first_certificate(issuer: Issuer, tmp_path: Path) 
     assert identity.held().issued is None
     eventually(lambda: identity.held().issued is not None)
     assert issuer.seen[0] == ("/v1/certificate", None, ALICE)
+
+
+def test_who_follows_is_given_each_certificate(
+    issuer: Issuer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """From the PEM files on; a follower that fails does not keep the others, or the next one, from coming."""
+    certificate, key = issuer.authority.issue("alice", x509.UniformResourceIdentifier(ALICE))
+    issuer.refuse = (503, "internal")
+    settings = configuration(
+        issuer, identity_renew="true", keyservice_tls_certificate=certificate, keyservice_tls_key=key
+    )
+    identity = Identity(settings, clock=ManualClock())
+    given: list[Any] = []
+
+    def failing(held: Any) -> None:
+        if held.issued is not None:
+            raise MemoryError
+
+    identity.follow(failing)
+    identity.follow(given.append)
+    assert [held.issued for held in given] == [None]
+    eventually(lambda: identity.failure is not None)  # the thread, which then waits
+    assert transport._texts(settings, given[0])[1:] == (Path(certificate).read_bytes(), Path(key).read_bytes())
+    issuer.refuse = None
+    identity.renew()
+    identity.renew()
+    assert [identity.held()] == given[-1:]
+    serials = [held.issued.leaf.serial_number for held in given[1:]]
+    assert len(set(serials)) == len(serials) >= 2
+    assert "a renewed certificate was not taken: MemoryError" in caplog.text
+    identity.after_fork_in_child()
+    identity.renew()
+    assert [identity.held()] != given[-1:]
+    with pytest.raises(ConfigurationError, match="No such file"):
+        transport._texts(configuration(issuer, keyservice_tls_certificate="/x", keyservice_tls_key="/x"), given[0])
+
+
+def test_followers_of_nobody_wait(issuer: Issuer, tmp_path: Path) -> None:
+    issuer.refuse = (503, "internal")
+    identity = Identity(with_token(issuer, tmp_path), clock=ManualClock())
+    given: list[Any] = []
+    identity.follow(given.append)
+    eventually(lambda: identity.failure is not None)  # the thread, which then waits
+    assert given == []
+    issuer.refuse = None
+    identity.renew()
+    assert [identity.held()] == given
+
+
+def test_peers_are_met_with_the_pem_files_first(issuer: Issuer, tmp_path: Path) -> None:
+    certificate, key = issuer.authority.issue("alice", x509.UniformResourceIdentifier(ALICE))
+    issuer.refuse = (503, "internal")
+    identity = Identity(
+        configuration(issuer, identity_renew="true", keyservice_tls_certificate=certificate, keyservice_tls_key=key)
+    )
+    context = PeerContext(identity)
+    before = context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname="h").context
+    assert before is context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname="h").context
+    assert before is not identity.held().context
+    assert len(before.get_ca_certs()) == 1
 
 
 def other_key(issuer: Issuer, answer: dict[str, Any]) -> None:

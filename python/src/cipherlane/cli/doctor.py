@@ -73,21 +73,29 @@ def _examine(arguments: argparse.Namespace) -> Iterator[Finding]:
         finding, answered = _reach(settings, url)
         reached = reached or answered
         yield finding
-    if reached and settings.identity_token and not arguments.use_token:
-        yield Finding(f"the token in {settings.identity_token} was not sent, because it is good once: see --use-token")
+    withheld = bool(settings.identity_token) and not arguments.use_token
+    if reached and withheld:
+        yield Finding(
+            f"the token in {settings.identity_token} was not sent, because it is good once, and Kafka was not asked:"
+            " see --use-token"
+        )
     elif reached:
         yield from _issued(settings)
         for topic in arguments.topic:
             yield from _rights(client, topic, arguments.side)
     client.close()
-    yield from _brokers(theirs)
+    if not withheld:
+        yield from _brokers(settings, theirs)
 
 
-def _brokers(settings: Mapping[str, Any]) -> Iterator[Finding]:
+def _brokers(ours: Configuration, settings: Mapping[str, Any]) -> Iterator[Finding]:
     """Kafka itself, where the settings say where it is."""
     where = f"Kafka at {settings.get('bootstrap.servers')}"
     try:
-        found = kafka.brokers(settings)
+        found = kafka.brokers(ours, settings)
+    except ConfigurationError as error:
+        yield Finding(error.detail, "correct this setting (spec/configuration.md)")
+        return
     except kafka.UnreachableError as unreachable:
         yield Finding(f"{where}: {unreachable}", unreachable.fix)
         return

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional
 
+from cipherlane.configuration import Configuration
+
 _CONNECTION = ("bootstrap.servers", "security.protocol", "ssl.", "sasl.", "enable.ssl.", "broker.address.", "client.id")
 _TIMEOUT = 10.0
 """Seconds."""
 
-_HUNG_UP = "it hung up: security.protocol is not that of this listener, or a proxy without a broker behind it"
+_HUNG_UP = (
+    "it hung up: security.protocol is not that of this listener, or a proxy without a broker behind it, or TLS was"
+    " refused, of which a line CIPHERLANE says why"
+)
 
 # What librdkafka says, in parts.
 _BY_TEXT = (
@@ -33,11 +38,12 @@ class UnreachableError(Exception):
         self.fix = next(known, "look at bootstrap.servers, security.protocol, and what lies in between")
 
 
-def brokers(settings: Mapping[str, Any]) -> Optional[int]:
+def brokers(ours: Configuration, settings: Mapping[str, Any]) -> Optional[int]:
     """How many there are.
 
     Args:
-        settings: a client's, without those of Cipherlane
+        ours: the ``cipherlane.`` settings: brokers may be shown the certificate that the key service issues
+        settings: the client's others
 
     Returns:
         their number; None if the settings name none, or confluent-kafka is not installed
@@ -50,13 +56,16 @@ def brokers(settings: Mapping[str, Any]) -> Optional[int]:
     try:
         from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
         from confluent_kafka.admin import AdminClient  # noqa: PLC0415
+
+        from cipherlane.confluent import transport  # noqa: PLC0415
     except ImportError:
         return None
     said: list[str] = []
     own: dict[str, Any] = {name: value for name, value in settings.items() if name.startswith(_CONNECTION)}
     own |= {"error_cb": lambda error: said.append(error.str()), "log_level": 0}
     try:
-        admin = AdminClient(own)
+        with transport.connected(ours, own) as connected:
+            admin = AdminClient(connected)
     except KafkaException as error:
         raise UnreachableError(error.args[0].str()) from None
     try:

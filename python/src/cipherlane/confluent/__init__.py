@@ -1,6 +1,6 @@
 """Drop-in clients, serializer and deserializer for confluent-kafka. Knows nothing of key bytes, ciphers and HTTP.
 
-The asyncio clients are in :mod:`cipherlane.confluent.aio`.
+The asyncio clients are in :mod:`cipherlane.confluent.aio`, the client for topics and groups in :mod:`.admin`.
 """
 
 from cipherlane.confluent.consumer import Consumer

@@ -7,11 +7,9 @@ from typing import Any, Mapping, NoReturn, Optional
 
 import confluent_kafka.aio
 
-from cipherlane import configuration
-from cipherlane.configuration import Configuration
 from cipherlane.confluent.consumer import for_librdkafka
 from cipherlane.confluent.message import UndecryptableMessage
-from cipherlane.confluent.producer import key_bytes, open_encryptor
+from cipherlane.confluent.producer import key_bytes, opened
 from cipherlane.confluent.reader import Reader
 from cipherlane.confluent.serializing import refusal, refuse_mark
 from cipherlane.counts import Numbers
@@ -30,12 +28,8 @@ class AIOProducer(confluent_kafka.aio.AIOProducer):
     """
 
     def __init__(self, producer_conf: Settings, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as confluent_kafka
-        theirs = self._open(producer_conf)
-        try:
+        with opened(producer_conf) as (self._encryptor, theirs):
             super().__init__(theirs, *args, **kwargs)
-        except BaseException:
-            self._encryptor.close()
-            raise
 
     async def produce(self, topic: str, value: Any = None, key: Any = None, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """As ``AIOProducer.produce``; the value is encrypted.
@@ -65,11 +59,6 @@ class AIOProducer(confluent_kafka.aio.AIOProducer):
         finally:
             await asyncio.get_running_loop().run_in_executor(None, self._encryptor.close)
 
-    def _open(self, conf: Settings) -> dict[str, Any]:
-        ours, theirs = configuration.split(conf)
-        self._encryptor = open_encryptor(ours, theirs)
-        return theirs
-
 
 class AIOConsumer(confluent_kafka.aio.AIOConsumer):
     """``confluent_kafka.aio.AIOConsumer`` with ``cipherlane.`` settings among its own; see :class:`..Consumer`.
@@ -79,12 +68,8 @@ class AIOConsumer(confluent_kafka.aio.AIOConsumer):
     """
 
     def __init__(self, consumer_conf: Settings, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
-        theirs = self._open(consumer_conf)
-        try:
+        with Reader.opened(consumer_conf, self._refused) as (self._reader, theirs):
             super().__init__(theirs, *args, **kwargs)
-        except BaseException:
-            self._reader.close()
-            raise
 
     async def poll(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """As ``AIOConsumer.poll``; the value is decrypted."""
@@ -113,11 +98,6 @@ class AIOConsumer(confluent_kafka.aio.AIOConsumer):
         finally:
             self._reader.close()
 
-    def _open(self, conf: Settings) -> dict[str, Any]:
-        ours, theirs = configuration.split(conf)
-        self._reader = Reader(Configuration.from_settings(ours), theirs, self._refused)
-        return theirs
-
     @staticmethod
     def _refused(message: Any, error: DecryptionError) -> Any:  # noqa: ANN401
         return UndecryptableMessage(message, error)
@@ -127,12 +107,8 @@ class AsyncSerializingProducer(confluent_kafka.aio.AsyncSerializingProducer, AIO
     """``AsyncSerializingProducer`` that encrypts what its value serializer made; ``await`` it to make one."""
 
     async def __init__(self, conf: Settings, **kwargs: Any) -> None:  # type: ignore[misc] # noqa: ANN401
-        theirs = self._open(conf)
-        try:
+        with opened(conf) as (self._encryptor, theirs):
             await super().__init__(theirs, **kwargs)
-        except BaseException:
-            self._encryptor.close()
-            raise
 
 
 class AsyncDeserializingConsumer(confluent_kafka.aio.AsyncDeserializingConsumer, AIOConsumer):
@@ -147,12 +123,8 @@ class AsyncDeserializingConsumer(confluent_kafka.aio.AsyncDeserializingConsumer,
 
     async def __init__(self, conf: Settings, **kwargs: Any) -> None:  # type: ignore[misc] # noqa: ANN401
         refuse_mark(conf)
-        theirs = self._open(conf)
-        try:
+        with Reader.opened(conf, self._refused) as (self._reader, theirs):
             await super().__init__(theirs, **kwargs)
-        except BaseException:
-            self._reader.close()
-            raise
 
     @staticmethod
     def _refused(message: Any, error: DecryptionError) -> NoReturn:  # noqa: ANN401

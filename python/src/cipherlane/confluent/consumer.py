@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import confluent_kafka
 
-from cipherlane import configuration
-from cipherlane.configuration import Configuration
 from cipherlane.confluent.message import UndecryptableMessage
 from cipherlane.confluent.reader import Reader
 from cipherlane.counts import Numbers
@@ -38,13 +36,8 @@ class Consumer(confluent_kafka.Consumer):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - whatever settings take
-        ours, theirs = configuration.split({**dict(*args), **kwargs})
-        self._reader = Reader(Configuration.from_settings(ours), theirs, self._refused)
-        try:
+        with Reader.opened({**dict(*args), **kwargs}, self._refused) as (self._reader, theirs):
             super().__init__(theirs)
-        except BaseException:
-            self._reader.close()
-            raise
 
     def poll(self, timeout: float = -1) -> Optional[_Message]:
         """One message or None, as ``confluent_kafka.Consumer.poll``; its value is decrypted."""

@@ -7,6 +7,8 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 
 import confluent_kafka
 
+from cipherlane.configuration import Configuration
+from cipherlane.confluent import transport
 from cipherlane.errors import DecryptionError
 from cipherlane.failure import check_letter_topic, letter_headers
 
@@ -26,15 +28,14 @@ class DeadLetters:
     """Sends dead letters and waits until they are acknowledged.
 
     Args:
-        settings: of the consumer; those of its connection and security are taken [CL-KAF-022]
-        topic_of: the dead-letter topic of a topic
-        deadline: seconds in which they must be acknowledged
+        configuration: the ``cipherlane.`` settings, read; letters must be acknowledged within its deadline for keys
+        settings: the consumer's others; those of its connection and security are taken [CL-KAF-022]
     """
 
-    def __init__(self, settings: Mapping[str, Any], topic_of: Callable[[str], str], deadline: float) -> None:
+    def __init__(self, configuration: Configuration, settings: Mapping[str, Any]) -> None:
+        self._configuration = configuration
         self._settings = {name: value for name, value in settings.items() if name.startswith(_CONNECTION)}
-        self._topic_of = topic_of
-        self._deadline = deadline
+        self._deadline = configuration.keys.deadline
         self._producer: Optional[confluent_kafka.Producer] = None
 
     def send(self, failures: Sequence[Failure]) -> list[Optional[str]]:
@@ -58,7 +59,7 @@ class DeadLetters:
 
     def _produce(self, failure: Failure, on_delivery: Callable[[Any, Any], None]) -> None:
         message, error = failure
-        topic = self._topic_of(message.topic())
+        topic = self._configuration.dead_letter_topic_of(message.topic())
         check_letter_topic(message.topic(), topic)
         if self._producer is None:
             self._producer = self._new_producer()
@@ -67,4 +68,5 @@ class DeadLetters:
 
     def _new_producer(self) -> confluent_kafka.Producer:
         own = {"acks": "all", "enable.idempotence": True, "message.timeout.ms": max(1, int(self._deadline * 1000))}
-        return confluent_kafka.Producer({**self._settings, **own})
+        with transport.connected(self._configuration, {**self._settings, **own}) as connected:
+            return confluent_kafka.Producer(connected)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from typing import Any, Callable, Mapping, Optional, Union
+from typing import Any, Callable, Iterator, Mapping, Optional, Union
 
 import confluent_kafka
 
 from cipherlane import configuration
 from cipherlane.configuration import Configuration
-from cipherlane.confluent.certificate import warn_if_not_shown
+from cipherlane.confluent import transport
 from cipherlane.counts import Numbers
 from cipherlane.encryptor import Encryptor
 
@@ -38,15 +39,11 @@ class Producer(confluent_kafka.Producer):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - whatever settings take
-        ours, theirs = configuration.split({**dict(*args), **kwargs})
+        given = {**dict(*args), **kwargs}
         # It is called by way of each record's own callback, which knows the value.
-        self._on_delivery: Optional[Delivered] = theirs.pop("on_delivery", None)
-        self._encryptor = open_encryptor(ours, theirs)
-        try:
+        self._on_delivery: Optional[Delivered] = given.pop("on_delivery", None)
+        with opened(given) as (self._encryptor, theirs):
             super().__init__(theirs)
-        except BaseException:
-            self._encryptor.close()
-            raise
 
     def produce(
         self,
@@ -126,11 +123,22 @@ class Producer(confluent_kafka.Producer):
         return copied
 
 
-def open_encryptor(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Encryptor:
-    """That of a producer with these settings; raises ``ConfigurationError``."""
+@contextlib.contextmanager
+def opened(given: Mapping[str, Any]) -> Iterator[tuple[Encryptor, dict[str, Any]]]:
+    """The encryptor of a producer with these settings, and those for librdkafka; the block makes the producer.
+
+    Raises:
+        ConfigurationError: a ``cipherlane.`` setting cannot be used
+    """
+    ours, theirs = configuration.split(given)
     settings = Configuration.from_settings(ours)
-    warn_if_not_shown(settings, theirs)
-    return Encryptor.from_configuration(settings)
+    encryptor = Encryptor.from_configuration(settings)
+    try:
+        with transport.connected(settings, theirs) as connected:
+            yield encryptor, connected
+    except BaseException:
+        encryptor.close()
+        raise
 
 
 def key_bytes(key: Any) -> Any:  # noqa: ANN401 - whatever the application gave; the encryptor refuses what is no key

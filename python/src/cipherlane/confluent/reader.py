@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 from confluent_kafka import Message
 
+from cipherlane import configuration
 from cipherlane.configuration import Configuration, FailureAction
-from cipherlane.confluent.certificate import warn_if_not_shown
+from cipherlane.confluent import transport
 from cipherlane.confluent.dead_letters import DeadLetters, Failure
 from cipherlane.counts import Counts, Numbers
 from cipherlane.decryptor import Decryptor, Record
@@ -26,7 +28,7 @@ class Reader:
     """See the module. Safe for use by threads.
 
     Args:
-        configuration: the ``cipherlane.`` settings, read
+        own: the ``cipherlane.`` settings, read
         settings: the consumer's others: dead letters go by its connection
         refused: what is shown under the failure action ``fail``
 
@@ -34,13 +36,30 @@ class Reader:
         ConfigurationError: a PEM file cannot be used
     """
 
-    def __init__(self, configuration: Configuration, settings: Mapping[str, Any], refused: Refused) -> None:
-        warn_if_not_shown(configuration, settings)
-        self._action = configuration.failure_action
+    def __init__(self, own: Configuration, settings: Mapping[str, Any], refused: Refused) -> None:
+        self._action = own.failure_action
         self._refused = refused
-        self._dead_letters = DeadLetters(settings, configuration.dead_letter_topic_of, configuration.keys.deadline)
+        self._dead_letters = DeadLetters(own, settings)
         self._counts = Counts()
-        self.decryptor = Decryptor.from_configuration(configuration)
+        self.decryptor = Decryptor.from_configuration(own)
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, given: Mapping[str, Any], refused: Refused) -> Iterator[tuple[Reader, dict[str, Any]]]:
+        """The reader of a consumer with these settings, and those for librdkafka; the block makes the consumer.
+
+        Raises:
+            ConfigurationError: a ``cipherlane.`` setting cannot be used
+        """
+        ours, theirs = configuration.split(given)
+        settings = Configuration.from_settings(ours)
+        reader = cls(settings, theirs, refused)
+        try:
+            with transport.connected(settings, theirs) as connected:
+                yield reader, connected
+        except BaseException:
+            reader.close()
+            raise
 
     def poll(self, poll: Callable[[float], Any], timeout: float = -1) -> Any:  # noqa: ANN401 - a message of the client
         """One message or None within ``timeout`` seconds (negative: no limit), by way of the client's own ``poll``."""

@@ -6,7 +6,7 @@ import logging
 import ssl
 import threading
 import time
-from typing import TYPE_CHECKING, NamedTuple, Optional
+from typing import TYPE_CHECKING, Callable, NamedTuple, Optional
 
 from cipherlane import forking
 from cipherlane.clock import Clock, lease_clock
@@ -89,6 +89,22 @@ class Identity:
         detail = f"no certificate of this client holds: {reason}; {self._proofs.advice()}"
         raise CipherlaneError(ErrorCode.KEY_SERVICE_UNAVAILABLE, detail)
 
+    def files(self) -> ssl.SSLContext:
+        """A context of the PEM files, for whom there is no certificate of the key service yet."""
+        return client_context(self._configuration)
+
+    def follow(self, take: Callable[[Held], None]) -> None:
+        """Has a function called with what holds now, if anything does, and with each certificate that comes after it.
+
+        Args:
+            take: must not wait; a forked child does not call it
+        """
+        with self._changed:
+            self._start()
+            self._followers.append(take)
+            if (held := self._current()) is not None:
+                take(held)
+
     @property
     def failure(self) -> Optional[CipherlaneError]:
         """Why the last renewal failed, if it did."""
@@ -109,6 +125,7 @@ class Identity:
     def _start_afresh(self) -> None:
         self._changed = threading.Condition(threading.Lock())
         self._thread: Optional[threading.Thread] = None
+        self._followers: list[Callable[[Held], None]] = []
 
     def _start(self) -> None:
         if self._thread is None:
@@ -140,6 +157,8 @@ class Identity:
         else:
             with self._changed:
                 self._held, self._failure = held, None
+                for take in self._followers:
+                    _tell(take, held)
                 self._backoff = self._configuration.keys.retry_backoff
                 # Up to a tenth earlier, so that clients that started together do not ask together [CL-IDN-031].
                 self._due = self._clock() + spread(refresh_in, 0.9, 1.0)
@@ -186,6 +205,13 @@ class Identity:
         self._principal = principal_of(certificate)
         until = self._clock() + seconds_left(certificate)
         self._held = Held(self._proofs.first().current, None, until)
+
+
+def _tell(take: Callable[[Held], None], held: Held) -> None:
+    try:
+        take(held)
+    except Exception as error:  # noqa: BLE001 - renewing goes on, whatever becomes of it there
+        _log.error("a renewed certificate was not taken: %s", type(error).__name__)
 
 
 class IdentityContext:
