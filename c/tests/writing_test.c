@@ -243,8 +243,8 @@ static void ids(void)
 {
     static const char LIST[] = "spiffe://a.org/x, spiffe://a.org/y/*/z?,spiffe://b*/**,spiffe://c/[d]";
     static const char *const INSIDE[] = {"a.org/x", "a.org/y/1/z2", "a.org/y//z2", "b/q", "bb/q/r/s", "c/[d]"};
-    static const char *const OUTSIDE[] = {"a.org/x/y", "a.org/xx", "a.org", "a.org/y/1/2/z3", "a.org/y/1/z/",
-                                          "b",         "b/",       "x/b/q", "c/d",            "c/[d]/e"};
+    static const char *const OUTSIDE[] = {"a.org/x/y", "a.org/xx", "a.org", "a.org/y/1/2/z3", "a.org/y/1/z/", "b",
+                                          "b/",        "x/b/q",    "c/d",   "c/[d]/e"};
     static const char *const WRONG[] = {"a", "spiffe://", "spiffe://a,,spiffe://b", ",", "spiffe://a b", "https://a/b"};
     char id[64];
     for (size_t i = 0; i < sizeof INSIDE / sizeof INSIDE[0]; i++) {

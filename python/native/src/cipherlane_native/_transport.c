@@ -246,15 +246,15 @@ static PyObject *drop(PyObject *self, PyObject *number)
 }
 
 static PyMethodDef functions[] = {
-    {"load", load, METH_O, NULL},
-    {"identity", new_identity, METH_NOARGS, NULL},
-    {"give", give, METH_VARARGS, NULL},
-    {"begin", begin, METH_VARARGS, NULL},
-    {"drop", drop, METH_O, NULL},
-    {NULL, NULL, 0, NULL},
+    {"load", load, METH_O, NULL},       {"identity", new_identity, METH_NOARGS, NULL},
+    {"give", give, METH_VARARGS, NULL}, {"begin", begin, METH_VARARGS, NULL},
+    {"drop", drop, METH_O, NULL},       {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, .m_name = "_transport", .m_size = -1, .m_methods = functions,
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_transport",
+    .m_size = -1,
+    .m_methods = functions,
 };
 
 PyMODINIT_FUNC PyInit__transport(void);

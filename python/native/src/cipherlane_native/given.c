@@ -74,6 +74,7 @@ cl_code cl_identity_take(cl_identity *identity, uint32_t timeout_ms, cl_pem **pe
     *pem = holds ? cl_pem_keep(identity->held) : NULL;
     (void)pthread_mutex_unlock(&identity->mutex);
     return holds ? CL_OK
-                 : cl_fail(error, CL_KEY_SERVICE_UNAVAILABLE,
-                           "key-service-unavailable: no certificate of this client holds; the log of cipherlane says why");
+                 : cl_fail(
+                       error, CL_KEY_SERVICE_UNAVAILABLE,
+                       "key-service-unavailable: no certificate of this client holds; the log of cipherlane says why");
 }
