@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 WINDOW_BYTES = 16
-FIELDS = (
+FIXED_FIELDS = (
     (0, 2, "magic"),
     (2, 3, "version"),
-    (3, 4, "flags: no compression, record key not bound"),
     (4, 20, "key id: which data key"),
     (20, 40, "nonce: drawn once by the producer's session"),
     (40, 44, "nonce: the record's counter"),
@@ -63,7 +62,13 @@ def _files(folder: Path, leave_out: str, only: str) -> Iterator[Path]:
 def hexdump(envelope: bytes) -> Iterator[str]:
     """Lines that show an envelope field by field (spec/envelope.md)."""
     end = len(envelope) - TAG_BYTES
-    for start, stop, name in (*FIELDS, (44, end, f"ciphertext, {end - 44} bytes"), (end, len(envelope), "tag")):
+    own = ((3, 4, _flags(envelope[3])), (44, end, f"ciphertext, {end - 44} bytes"), (end, len(envelope), "tag"))
+    for start, stop, name in sorted((*FIXED_FIELDS, *own)):
         for offset in range(start, stop, BYTES_A_LINE):
             piece = envelope[offset : min(offset + BYTES_A_LINE, stop)]
             yield f"{offset:04x}  {piece.hex(' '):<48} {name if offset == start else ''}".rstrip()
+
+
+def _flags(byte: int) -> str:
+    compression = ("no compression", "zstd")[byte & 3] if byte & 3 < 2 else "unknown compression"
+    return f"flags: {compression}, record key {'bound' if byte & 4 else 'not bound'}"

@@ -53,6 +53,37 @@ def test_an_invalid_policy_ends_it_with_the_reason(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (0, "no compression, record key not bound"),
+        (1, "zstd, record key not bound"),
+        (4, "no compression, record key bound"),
+        (5, "zstd, record key bound"),
+        (6, "unknown compression, record key bound"),
+    ],
+)
+@pytest.mark.parametrize("size", [0, 1, 100])
+def test_the_hexdump_names_the_fields(flags: int, said: str, size: int) -> None:
+    """At the offsets of spec/envelope.md, with every byte shown once."""
+    value = bytes.fromhex("c19e01") + bytes([flags]) + bytes(range(40 + size + 16))
+    lines = [(int(line[:4], 16), bytes.fromhex(line[6:54]), line[55:]) for line in disk.hexdump(value)]
+    named = {offset: name for offset, _, name in lines if name}
+    expected = {
+        0: "magic",
+        2: "version",
+        3: f"flags: {said}",
+        4: "key id: which data key",
+        20: "nonce: drawn once by the producer's session",
+        40: "nonce: the record's counter",
+        44: f"ciphertext, {size} bytes",
+        44 + size: "tag",
+    }
+    assert named == expected
+    assert b"".join(piece for _, piece, _ in lines) == value
+    assert all(value[offset:].startswith(piece) for offset, piece, _ in lines)
+
+
+@pytest.mark.parametrize(
     ("output", "right", "wrong"),
     [
         ("0\ta\n1\tb\n", 2, 0),

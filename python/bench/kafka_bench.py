@@ -2,13 +2,16 @@
 
 The clients are those of an application: confluent-kafka's, and ours in their place. Broker and key service are real.
 The runs of a case are interleaved. Beside the ratio stand the CPU microseconds of the application's thread for each
-record, which say what a record costs where the broker is not the limit. Figures go to build/bench/python-kafka.json.
+record, which say what a record costs where the broker is not the limit, and of what steps they are made: the client's
+own call, the bare cipher of the same library, and all that Cipherlane adds. Figures go to
+build/bench/python-kafka.json.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import statistics
 import sys
 import tempfile
 import time
@@ -37,7 +40,9 @@ class Measured(NamedTuple):
 
     per_second: float
     thread_us: float
-    """CPU time of the application's thread for each record, in microseconds."""
+    """CPU time of the application's thread for each record, in microseconds; so is the next."""
+    cipher_us: float
+    """Of the bare cipher for a value of this size."""
 
 
 class Bench:
@@ -66,7 +71,7 @@ class Bench:
         _loop(producer, topic, value, RECORDS[size])
         cpu = time.thread_time() - cpu
         producer.flush()
-        measured = _measured(RECORDS[size], begun, cpu)
+        measured = _measured(RECORDS[size], begun, cpu, cipher_us(row, size, encrypts=True))
         producer.close()
         return measured, topic
 
@@ -89,7 +94,7 @@ class Bench:
                 if len(message.value()) != size:
                     raise RuntimeError("a value of another size")
             count += len(messages)
-        measured = _measured(count, begun, time.thread_time() - cpu)
+        measured = _measured(count, begun, time.thread_time() - cpu, cipher_us(row, size, encrypts=False))
         consumer.close()
         return measured
 
@@ -110,6 +115,19 @@ def choose(row: str) -> None:
     backend.current = chosen
 
 
+def cipher_us(row: str, size: int, *, encrypts: bool) -> float:
+    """CPU time of this thread for a value, in microseconds, by the cipher alone that a row has."""
+    if row == "plaintext":
+        return 0.0
+    choose(row)
+    aead, nonce, associated, value = backend.current.raw(os.urandom(32)), os.urandom(12), bytes(27), os.urandom(size)
+    call, data = (aead.encrypt, value) if encrypts else (aead.decrypt, aead.encrypt(nonce, value, associated))
+    begun = time.thread_time()
+    for _ in range(WARM_UP):
+        call(nonce, data, associated)
+    return (time.thread_time() - begun) / WARM_UP * 1e6
+
+
 def _loop(producer: confluent_kafka.Producer, topic: str, value: bytes, count: int) -> None:
     produce, poll = producer.produce, producer.poll
     for number in range(count):
@@ -118,16 +136,27 @@ def _loop(producer: confluent_kafka.Producer, topic: str, value: bytes, count: i
             poll(0)
 
 
-def _measured(count: int, begun: float, cpu: float) -> Measured:
-    return Measured(count / (time.perf_counter() - begun), cpu / count * 1e6)
+def _measured(count: int, begun: float, cpu: float, cipher: float) -> Measured:
+    return Measured(count / (time.perf_counter() - begun), cpu / count * 1e6, cipher)
 
 
 def _rows(case: str, runs: list[tuple[Measured, ...]]) -> list[Row]:
     thread = compare(case + " (thread)", ROWS, [[measured.thread_us for measured in run] for run in runs])
     found = compare(case, ROWS, [[measured.per_second for measured in run] for run in runs])
-    for row, cpu in zip(found, thread):
+    for index, (row, cpu) in enumerate(zip(found, thread)):
         row["thread_us"] = cpu["value"]
+        row["steps_ns"] = _steps([(run[0], run[index]) for run in runs])
     return found
+
+
+def _steps(runs: list[tuple[Measured, Measured]]) -> dict[str, int]:
+    """What the thread's time for a record is made of, from the runs without encryption and with it."""
+    parts = {
+        "client": [clear.thread_us for clear, _ in runs],
+        "cipher": [ours.cipher_us for _, ours in runs],
+        "cipherlane": [ours.thread_us - clear.thread_us - ours.cipher_us for clear, ours in runs],
+    }
+    return {name: round(statistics.median(values) * 1000) for name, values in parts.items()}
 
 
 @contextlib.contextmanager
