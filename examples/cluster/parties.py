@@ -82,6 +82,13 @@ class Parties:
         settings |= self._identity(str(self.token(name, f"token-{name}"))) | (more or {})
         return clients.write_properties(self.folder / f"{name}.properties", settings)
 
+    def librdkafka(self, name: str, bootstrap: str) -> dict[str, str]:
+        """The settings of a consumer on librdkafka, with a token of its own; no file holds its key either."""
+        peers = read_properties(HERE / "client.properties")["cipherlane.tls.peer.ids"]
+        own = {"bootstrap.servers": bootstrap, "security.protocol": "ssl", "cipherlane.tls.peer.ids": peers}
+        group = {"group.id": "librdkafka", "auto.offset.reset": "earliest"}
+        return own | group | self._identity(str(self.token(name, "token-librdkafka")))
+
     def tool(self, name: str, bootstrap: str, *arguments: str) -> str:
         """What one of Kafka's own tools says, run by the operator over the same mutual TLS."""
         command = [*JAVA, "-cp", f"{BROKER_JAR.parent}/lib/*:{PLUGINS}", f"org.apache.kafka.tools.{name}"]

@@ -55,7 +55,8 @@ def prepare(parties: Parties, bootstrap: str) -> None:
     """Make the topic, and ACLs for the names that stand in certificates."""
     topic = ["--topic", "claims"]
     parties.tool("TopicCommand", bootstrap, "--create", *topic, "--partitions", "3", "--replication-factor", "3")
-    for name, rights in {"producer": ["--producer"], "consumer": ["--consumer", "--group", "readers"]}.items():
+    groups = ["--group", "readers", "--group", "librdkafka"]
+    for name, rights in {"producer": ["--producer"], "consumer": ["--consumer", *groups]}.items():
         principal = ["--allow-principal", f"User:{DOMAIN}{name}"]
         said = parties.tool("AclCommand", bootstrap, "--add", *principal, *rights, *topic)
         print(f"ACL for {', '.join(sorted(set(re.findall(r'User:[^, ]+', said))))}")
@@ -87,7 +88,24 @@ def consume(parties: Parties, name: str, bootstrap: str) -> tuple[list[str], str
     properties = parties.client(name, bootstrap, settings | chapters.DECRYPT)
     output = parties.folder / f"{name}.txt"
     outcome = clients.run(clients.java("ClaimsConsumer", properties, "claims", str(COUNT), output))
-    return sorted(small.lines(output), key=lambda line: int(line.split("\t")[0])), outcome.stderr.strip()
+    return in_order(output), outcome.stderr.strip()
+
+
+def consume_in_python(parties: Parties, bootstrap: str) -> list[str]:
+    """The same by confluent-kafka: librdkafka and OpenSSL, under a certificate that is renewed as Java's is."""
+    output = parties.folder / "librdkafka.txt"
+    command = clients.python_consumer(
+        parties.folder, parties.librdkafka("consumer", bootstrap), "claims", COUNT, output
+    )
+    outcome = clients.run(command)
+    if outcome.returncode != 0:
+        print(outcome.stderr[-2000:], file=sys.stderr)
+    return in_order(output)
+
+
+def in_order(output: Path) -> list[str]:
+    """The lines of a file by the records' numbers."""
+    return sorted(small.lines(output), key=lambda line: int(line.split("\t")[0]))
 
 
 def refused(parties: Parties, cluster: dict[str, Any]) -> bool:
@@ -160,6 +178,8 @@ def main() -> int:
                 found, _ = consume(parties, "consumer", bootstrap)
                 expected = [f"{number}\t{record}" for number, record in enumerate(records)]
                 holds &= small.compare(expected, found, "records")
+                print("a consumer on librdkafka, the brokers looked at by their SPIFFE ids as well:")
+                holds &= small.compare(expected, consume_in_python(parties, bootstrap), "records")
                 holds &= refused(parties, cluster)
                 come_back(parties, process, log, bootstrap)
                 certificates(service)

@@ -15,7 +15,7 @@ TIMEOUT_SECONDS = 600
 
 @pytest.mark.parametrize(
     ("example", "comparisons"),
-    [("streams", 2), ("connect", 2), ("mirrormaker", 1), ("spring", 1), ("sidecar", 1), ("cluster", 1)],
+    [("streams", 2), ("connect", 2), ("mirrormaker", 1), ("spring", 1), ("sidecar", 1), ("cluster", 2)],
 )
 def test_the_example_holds_what_it_says(example: str, comparisons: int) -> None:
     command = [sys.executable, "-m", f"{example}.run"]
