@@ -20,11 +20,12 @@ static bool is_set(const rd_kafka_conf_t *conf, const char *name)
     return cl_kafka()->rd_kafka_conf_get(conf, name, NULL, &size) == RD_KAFKA_CONF_OK && size > 1;
 }
 
-/* A certificate in librdkafka's own settings. */
-static bool own_certificate(const rd_kafka_conf_t *conf)
+/* Librdkafka's own settings say whom to trust, or what to show: then its TLS is the application's. */
+static bool own_tls(const rd_kafka_conf_t *conf)
 {
-    static const char *const NAMES[] = {"ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location",
-                                        "ssl.key.pem", "ssl.keystore.location"};
+    static const char *const NAMES[] = {"ssl.ca.location",      "ssl.ca.pem",       "ssl.certificate.location",
+                                        "ssl.certificate.pem",  "ssl.key.location", "ssl.key.pem",
+                                        "ssl.keystore.location"};
     for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++) {
         if (is_set(conf, NAMES[i])) {
             return true;
@@ -51,13 +52,13 @@ cl_code cl_transport_begin(rd_kafka_conf_t *conf, const cl_settings *settings, c
                                 .timeout_ms = settings->request_timeout_ms,
                                 .verify_host = !is(conf, "ssl.endpoint.identification.algorithm", "none")};
     *pump = NULL;
-    if (!settings->renew || !(sasl || is(conf, "security.protocol", "ssl")) || own_certificate(conf)) {
+    if (!settings->renew || !(sasl || is(conf, "security.protocol", "ssl")) || own_tls(conf)) {
         return *settings->peer_ids == '\0'
                    ? CL_OK
                    : cl_fail(error, CL_CONFIGURATION_INVALID,
                              "configuration-invalid: " CL_SETTING "tls.peer.ids needs " CL_SETTING
-                             "identity.renew, security.protocol ssl or sasl_ssl, and no certificate in librdkafka's "
-                             "settings");
+                             "identity.renew, security.protocol ssl or sasl_ssl, and neither a CA nor a certificate in "
+                             "librdkafka's settings");
     }
     cl_identity *identity = cl_identity_share(settings, error);
     *pump = identity == NULL ? NULL : cl_pump_new(identity, &terms, error);

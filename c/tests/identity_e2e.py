@@ -259,6 +259,8 @@ def kafka(bench: Bench) -> None:
     check(done.returncode == 1 and "names none of cipherlane.tls.peer.ids" in done.stderr, (done.returncode, done.stderr))
     done = run_tls(bench, bootstrap, "enc.ids", 2, settings, "cipherlane.tls.peer.ids=spiffe://dev.cipherlane/**", "security.protocol=plaintext")
     check(done.returncode == 1 and "tls.peer.ids needs" in done.stderr, done.stderr)
+    done = run_tls(bench, bootstrap, "enc.ids", 2, settings, "cipherlane.tls.peer.ids=spiffe://dev.cipherlane/**", "ssl.ca.location=/etc/ssl/certs")
+    check(done.returncode == 1 and "neither a CA nor" in done.stderr, done.stderr)
     wrong = bench.broker("elsewhere.example", ["enc.tls:1"])
     settings = bench.settings("lost", f"cipherlane.identity.token.file={bench.token('lost')}")
     done = run_tls(bench, wrong, "enc.tls", 2, settings)

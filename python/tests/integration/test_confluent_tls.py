@@ -17,6 +17,7 @@ import pytest
 
 from cipherlane import ConfigurationError
 from cipherlane.cli import main
+from cipherlane.configuration import Configuration
 from cipherlane.confluent import Consumer, Producer, transport
 from cipherlane.confluent.admin import AdminClient
 from cipherlane.confluent.aio import AIOConsumer, AIOProducer
@@ -205,6 +206,18 @@ def test_the_setting_between_python_and_the_plug_in_is_not_for_others(issuing: S
     for number in ("1", "", "x", "-1", "99999999999999999999"):
         with pytest.raises(confluent_kafka.KafkaException, match="is set by cipherlane itself"):
             confluent_kafka.Producer({"plugin.library.paths": plugin, "cipherlane.transport": number})
+
+
+@pytest.mark.parametrize("name", ["ssl.ca.location", "ssl.ca.pem", "ssl.certificate.pem", "ssl.keystore.location"])
+def test_tls_of_the_application_stays(
+    name: str, issuing: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Such as that of a broker whose certificate is of another CA."""
+    given = Configuration.from_settings(bootstrapped(issuing, "producer", tmp_path))
+    own = {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "sasl_ssl", name: "x"}
+    with caplog.at_level("INFO"), transport.connected(given, own) as connected:
+        assert connected == own
+    assert f"as {name} says" in caplog.text
 
 
 @pytest.mark.parametrize("client", [Producer, Consumer])

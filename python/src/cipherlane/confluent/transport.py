@@ -26,8 +26,8 @@ from cipherlane.keyservice.identity import Held, Identity
 
 _log = logging.getLogger(__name__)
 
-_OWN = ("ssl.certificate.", "ssl.key.", "ssl.keystore.", "ssl_certificate", "ssl_key")
-"""How settings begin that give librdkafka a certificate."""
+_OWN = ("ssl.ca.", "ssl.certificate.", "ssl.key.", "ssl.keystore.", "ssl_")
+"""How settings begin that make librdkafka's TLS the application's: whom to trust, and what to show."""
 _TLS = ("ssl.", "ssl_", "enable.ssl.")
 _PLAIN = {"ssl": "plaintext", "sasl_ssl": "sasl_plaintext"}
 _PLUGINS = "plugin.library.paths"
@@ -62,8 +62,12 @@ def connected(configuration: Configuration, settings: Mapping[str, Any]) -> Iter
 
 
 def _wanted(configuration: Configuration, settings: Mapping[str, Any]) -> bool:
-    by_tls = _protocol(settings) in _PLAIN
-    return configuration.identity_renew and by_tls and not any(name.startswith(_OWN) for name in settings)
+    if not configuration.identity_renew or _protocol(settings) not in _PLAIN:
+        return False
+    own = sorted(name for name in settings if name.startswith(_OWN))
+    if own:
+        _log.info("TLS to Kafka is the application's, as %s says: no certificate of the key service is shown", own[0])
+    return not own
 
 
 def _protocol(settings: Mapping[str, Any]) -> str:
@@ -73,8 +77,8 @@ def _protocol(settings: Mapping[str, Any]) -> str:
 def _refuse_peer_ids(configuration: Configuration) -> None:
     if configuration.peer_ids.patterns:
         raise ConfigurationError(
-            f"{PEER_IDS}: needs cipherlane.identity.renew, security.protocol ssl or sasl_ssl, no certificate in"
-            " librdkafka's settings, and cipherlane-native on Linux"
+            f"{PEER_IDS}: needs cipherlane.identity.renew, security.protocol ssl or sasl_ssl, neither a CA nor a"
+            " certificate in librdkafka's settings, and cipherlane-native on Linux"
         )
 
 
@@ -100,7 +104,7 @@ def _module() -> Any:  # noqa: ANN401 - it has no types of its own
     except ImportError as error:
         _log.warning(
             "the certificate of the key service is not shown to Kafka (%s): install cipherlane-native (Linux), or set"
-            " ssl.certificate.location and ssl.key.location, or use a sidecar",
+            " ssl.ca.location, ssl.certificate.location and ssl.key.location, or use a sidecar",
             error,
         )
         return None
