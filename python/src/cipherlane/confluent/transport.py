@@ -50,7 +50,7 @@ def connected(configuration: Configuration, settings: Mapping[str, Any]) -> Iter
         _refuse_peer_ids(configuration)
         yield dict(settings)
         return
-    verified = str(settings.get(_HOST, "https")).lower() != "none"
+    verified = str(settings.get(_HOST) or "https").lower() != "none"  # None stands for what it is by itself
     ids = ",".join(configuration.peer_ids.patterns)
     wait = int(configuration.request_timeout * 1000)
     number = module.begin(_certificates.of(module, configuration), ids, verified, wait)
@@ -64,7 +64,7 @@ def connected(configuration: Configuration, settings: Mapping[str, Any]) -> Iter
 def _wanted(configuration: Configuration, settings: Mapping[str, Any]) -> bool:
     if not configuration.identity_renew or _protocol(settings) not in _PLAIN:
         return False
-    own = sorted(name for name in settings if name.startswith(_OWN))
+    own = sorted(name for name, value in settings.items() if name.startswith(_OWN) and value is not None)
     if own:
         _log.info("TLS to Kafka is the application's, as %s says: no certificate of the key service is shown", own[0])
     return not own
